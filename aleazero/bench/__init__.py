@@ -1,0 +1,1 @@
+"""How fast the parts are on this machine, ours and our peers', interleaved in one run."""

@@ -1,0 +1,52 @@
+"""Where randomness comes from: a key is named by seed, role, move and lane, never by what ran before.
+
+So the dice of game 17 do not depend on how many games run beside it, on which device, or under which runtime.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+class Role(enum.IntEnum):
+    """What a key is for; two roles never share randomness. Numbers are fixed: recorded runs depend on them."""
+
+    INIT = 0
+    SEARCH = 1
+    CHANCE = 2
+    ACTION = 3
+    WEIGHTS = 4
+    REPLAY = 5
+    MATCH = 6
+    TEST = 7
+
+
+def role_key(seed: int | Array, role: Role, move: int | Array = 0) -> Array:
+    """The key of one role at one move."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), int(role)), move)
+
+
+def lane_keys(seed: int | Array, role: Role, move: int | Array, lanes: Array) -> Array:
+    """Keys `[B]` for lanes `[B]` (the games' own numbers, not their places in a batch)."""
+    base = role_key(seed, role, move)
+    return jax.vmap(lambda lane: jax.random.fold_in(base, lane))(lanes)
+
+
+def lane_words(keys: Array) -> Array:
+    """One 32-bit word per key, `[B]` uint32: the seed of a lane's cheap counters (see `mix`)."""
+    return jax.vmap(lambda key: jax.random.bits(key, dtype=jnp.uint32))(keys)
+
+
+def mix(word: Array, counter: Array) -> Array:
+    """A well-mixed 32-bit word of `(word, counter)`: two rounds of multiply and xor-shift.
+
+    Cheap enough for the inside of a search; not a replacement for keys anywhere else.
+    """
+    x = word ^ (counter.astype(jnp.uint32) * jnp.uint32(0x9E3779B1))
+    x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
+    x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
+    return x ^ (x >> 16)

@@ -1,0 +1,1 @@
+"""Rules only: nothing here knows of search, networks or training."""

@@ -1,0 +1,62 @@
+"""Games by name: the built-in ones, Pgx environments (`pgx:NAME`) and third-party ones (entry points).
+
+A package adds a game with an entry point in the group `aleazero.games` that names a Game class or a function that
+makes one. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from aleazero.core.errors import GameContractError, UnknownName
+from aleazero.core.game import Game, HostGame
+
+GROUP = "aleazero.games"
+BUILT_IN = {
+    "connect_four": "aleazero.games.connect_four:ConnectFour",
+    "pig": "aleazero.games.pig:Pig",
+    "quoridor": "aleazero.games.quoridor.game:Quoridor",
+    "tictactoe": "aleazero.games.tictactoe:TicTacToe",
+}
+PGX_PREFIX = "pgx:"
+
+
+def game_names() -> list[str]:
+    """Every name `make_game` knows without a prefix, in order."""
+    return sorted({*BUILT_IN, *_third_party()})
+
+
+@lru_cache(maxsize=None)
+def make_game(name: str) -> Game | HostGame:
+    """The game of a name; the same object each time, so that what is compiled for it is compiled once."""
+    if name.startswith(PGX_PREFIX):
+        from aleazero.games.pgx import PgxGame
+
+        return PgxGame(name.removeprefix(PGX_PREFIX))
+    if name in BUILT_IN:
+        module, attribute = BUILT_IN[name].split(":")
+        return getattr(importlib.import_module(module), attribute)()
+    third_party = _third_party()
+    if name in third_party:
+        return _load(third_party[name])
+    raise UnknownName("game", name, [*game_names(), "pgx:NAME"])
+
+
+def _third_party() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
+
+
+def _load(point: EntryPoint) -> Game | HostGame:
+    try:
+        factory: Callable[[], Game | HostGame] = point.load()
+        game = factory()
+    except Exception as error:
+        raise GameContractError("entry point", f"game {point.name!r} ({point.value}) did not load: {error!r}") from error
+    if not isinstance(game, Game | HostGame):
+        raise GameContractError(
+            "entry point", f"game {point.name!r} ({point.value}) made a {type(game).__name__}, not a Game or HostGame"
+        )
+    return game

@@ -1,0 +1,1 @@
+"""Looking ahead: batch-native tree search over any game and any network."""

@@ -1,0 +1,100 @@
+"""Gumbel search (Danihelka et al. 2022, "Policy improvement by planning with Gumbel"): few simulations, used well.
+
+The root draws actions without replacement by Gumbel noise and halves them in rounds (sequential halving); other nodes
+follow the improved policy deterministically (section 5); the policy target is the improved policy over completed
+Q-values (appendix D). The same numbers as mctx's `gumbel_muzero_policy` on the same inputs; the visit schedule is a
+formula here, so that the budget can change without recompiling.
+Knows no game and no network.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero.search.settings import Knobs
+from aleazero.search.tree import NodeView, edge_of
+
+VALUE_SCALE = 0.1
+MAX_VISIT_INIT = 50.0
+_TINY = 1e-30
+
+
+def score(node: NodeView, knobs: Knobs) -> Array:
+    """`[*, E]` away from the root: follow the edge that lags furthest behind the improved policy."""
+    lag = improved_policy(node) - node.visits / (1.0 + node.visits.sum(-1, keepdims=True))
+    return jnp.where(node.priors >= 0, lag, -jnp.inf)
+
+
+def root_score(root: NodeView, gumbel: Array, simulation: Array, knobs: Knobs) -> Array:
+    """`[B, E]` at the root: among the edges whose turn it is in sequential halving, the most promising."""
+    considered = jnp.minimum((root.priors >= 0).sum(-1), knobs.max_considered)
+    due = halving_visit(root.priors.shape[-1], considered, knobs.simulations, simulation)
+    return _promise(root, gumbel, due)
+
+
+def best_score(root: NodeView, gumbel: Array) -> Array:
+    """`[B, E]` when all is done: among the most visited edges, the most promising. Its argmax is the move."""
+    return _promise(root, gumbel, root.visits.max(-1))
+
+
+def improved_policy(node: NodeView) -> Array:
+    """`[*, E]`: softmax of the logits plus the transformed completed Q-values; the policy target at the root."""
+    return jax.nn.softmax(_log_priors(node) + _transformed_values(node), axis=-1)
+
+
+def halving_visit(num_edges: int, considered: Array, simulations: Array, simulation: Array) -> Array:
+    """How many visits an edge must have to be next, `[B]`, when `considered` `[B]` of `num_edges` are in play.
+
+    Sequential halving in phases: each gives every edge still in play the same number of visits, then halves their
+    number, down to two, which share the rest of the budget. mctx lists the sequence for a fixed budget; here it is
+    computed, so that the budget can change. Tables are over every possible number of edges in play, `[M, J]`.
+    """
+    widths = _phase_widths(num_edges)
+    phases = np.maximum(np.ceil(np.log2(np.maximum(widths[:, :1], 1))), 1).astype(np.int32)
+    each = jnp.maximum(1, simulations // (phases * widths))  # visits an edge gets in a phase
+    earlier = np.triu(np.ones((widths.shape[1],) * 2, np.int32), 1)
+    base, start = each @ earlier, (each * widths) @ earlier  # visits before a phase: of an edge, of all
+    row = jnp.maximum(considered, 1)
+    phase = (simulation >= start[row]).sum(-1) - 1
+    begun, width = edge_of(start[row], phase), edge_of(jnp.asarray(widths)[row], phase)
+    return edge_of(base[row], phase) + (simulation - begun) // width
+
+
+def _phase_widths(num_edges: int) -> np.ndarray:
+    """`[num_edges + 1, J]`: edges in play in each phase, by their number at the start; the last phase is for two.
+
+    A sequence shorter than J is continued with its last phase; as that phase never ends, where it is said to begin
+    again does not matter.
+    """
+    widths = [np.maximum(np.arange(num_edges + 1), 1)]
+    while (widths[-1] > 2).any():
+        widths.append(np.where(widths[-1] > 2, np.maximum(widths[-1] // 2, 2), widths[-1]))
+    return np.stack(widths, -1).astype(np.int32)
+
+
+def _promise(root: NodeView, gumbel: Array, due: Array) -> Array:
+    logits = _log_priors(root)
+    logits = logits - logits.max(-1, keepdims=True)
+    promise = jnp.maximum(-1e9, gumbel + logits + _transformed_values(root))
+    return jnp.where((root.priors >= 0) & (root.visits == due[:, None]), promise, -jnp.inf)
+
+
+def _transformed_values(node: NodeView) -> Array:
+    """sigma(completed Q), eq. 8 with eq. 33: unvisited edges get the mixed value, all are rescaled to 0..1."""
+    visited = node.visits > 0
+    total = node.visits.sum(-1)
+    priors = jnp.maximum(node.priors, _TINY)
+    mass = jnp.where(visited, priors, 0.0).sum(-1)
+    average = jnp.where(visited, priors * node.values, 0.0).sum(-1) / jnp.where(mass > 0, mass, 1.0)
+    mixed = (node.raw + total * average) / (1.0 + total)
+    completed = jnp.where(visited, node.values, mixed[..., None])
+    low, high = completed.min(-1, keepdims=True), completed.max(-1, keepdims=True)
+    rescaled = (completed - low) / jnp.maximum(high - low, 1e-8)
+    return (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True)) * VALUE_SCALE * rescaled
+
+
+def _log_priors(node: NodeView) -> Array:
+    return jnp.where(node.priors >= 0, jnp.log(jnp.maximum(node.priors, _TINY)), -jnp.inf)

@@ -1,0 +1,103 @@
+"""What a search is built with (`SearchConfig`, fixed when compiled) and what may change every move (`Knobs`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.errors import ConfigError
+from aleazero.core.game import GameSpec
+from aleazero.core.struct import struct
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchConfig:
+    """The shape of a search. Everything else is a knob."""
+
+    kind: Literal["puct", "gumbel", "direct"] = "puct"
+    max_simulations: int = 32  # room in the tree; the budget of a move is a knob
+    max_edges: int | None = None  # keep the best K actions by prior at each node; None keeps all
+    chance: Literal["sampled", "exact"] = "sampled"  # at chance nodes: one outcome a visit, or the expectation
+    chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
+    reuse: bool = False  # room to keep the subtree of the move played (PUCT only)
+
+    def check(self, spec: GameSpec) -> None:
+        """Raises ConfigError naming every setting that cannot be used with this game."""
+        problems = []
+        for name, allowed in (
+            ("kind", ("puct", "gumbel", "direct")),
+            ("chance", ("sampled", "exact")),
+            ("chance_draw", ("quota", "random")),
+        ):
+            if getattr(self, name) not in allowed:
+                problems.append(f"search.{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
+        if self.max_simulations < 1:
+            problems.append(f"search.max_simulations is {self.max_simulations}; it must be at least 1")
+        if self.max_edges is not None and self.max_edges < 1:
+            problems.append(f"search.max_edges is {self.max_edges}; it must be at least 1")
+        if self.chance == "exact" and spec.chance != "explicit":
+            problems.append(
+                f"search.chance is 'exact', but {spec.name} has no chance states to take an expectation over "
+                f"(its chance is {spec.chance!r})"
+            )
+        if self.reuse and self.kind != "puct":
+            problems.append(f"search.reuse needs kind 'puct'; a {self.kind} root starts from no visits")
+        if problems:
+            raise ConfigError("\n".join(problems))
+
+
+@struct
+class Knobs:
+    """Numbers that may change from move to move; none of them causes a recompilation."""
+
+    simulations: Array  # [] int32: the budget, for the whole batch
+    temperature: Array  # [] float32: of the action drawn from the visits (or prior); 0 takes the most visited
+    exploration: Array  # [] float32: c1 of the PUCT formula
+    noise_fraction: Array  # [] float32: share of Dirichlet noise in the root's priors
+    noise_alpha: Array  # [] float32: its concentration
+    gumbel_scale: Array  # [] float32: 0 makes a Gumbel root deterministic
+    max_considered: Array  # [] int32: actions a Gumbel root starts with
+
+
+def make_knobs(
+    config: SearchConfig,
+    *,
+    simulations: int | None = None,
+    temperature: float = 0.0,
+    exploration: float = 1.25,
+    noise_fraction: float = 0.0,
+    noise_alpha: float = 0.3,
+    gumbel_scale: float = 1.0,
+    max_considered: int = 16,
+) -> Knobs:
+    """Knobs as arrays, checked: all problems at once."""
+    budget = config.max_simulations if simulations is None else simulations
+    problems = []
+    if not 0 <= budget <= config.max_simulations:
+        problems.append(f"simulations is {budget}; the tree has room for 0 to {config.max_simulations}")
+    if temperature < 0:
+        problems.append(f"temperature is {temperature}; it must not be negative")
+    if exploration <= 0:
+        problems.append(f"exploration is {exploration}; it must be positive")
+    if not 0 <= noise_fraction <= 1:
+        problems.append(f"noise_fraction is {noise_fraction}; it must be in 0..1")
+    if noise_alpha <= 0:
+        problems.append(f"noise_alpha is {noise_alpha}; it must be positive")
+    if gumbel_scale < 0:
+        problems.append(f"gumbel_scale is {gumbel_scale}; it must not be negative")
+    if max_considered < 1:
+        problems.append(f"max_considered is {max_considered}; it must be at least 1")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return Knobs(
+        simulations=jnp.int32(budget),
+        temperature=jnp.float32(temperature),
+        exploration=jnp.float32(exploration),
+        noise_fraction=jnp.float32(noise_fraction),
+        noise_alpha=jnp.float32(noise_alpha),
+        gumbel_scale=jnp.float32(gumbel_scale),
+        max_considered=jnp.int32(max_considered),
+    )

@@ -1,0 +1,152 @@
+"""The search tree of a batch of lanes, and the few operations on it. Knows no game, network or selection rule.
+
+Arrays are node-major, `[N, B, ...]`: the nodes that one simulation adds, one per lane, are one contiguous slab.
+
+Four choices make the tree cheap and hard to get wrong:
+- Values are kept from seat 0's side. A backup adds the same number to every node on the path; the side to play only
+  matters where an evaluation enters and where an edge is chosen.
+- A node's `lineage` is the set of itself and its ancestors, as bits. A backup is then one masked addition over the
+  visit counts: no path is recorded, nothing of the tree's size runs through an inner loop, and depth is bounded by N
+  only.
+- A child that ended the game is linked by its negated number, so the descent sees that it must stop without looking
+  the node up. Revisits count on that same node.
+- Every node remembers the edge it will follow next. What an edge is worth changes only when its node is visited, so
+  the choice is made then, for the whole path at once, and a descent is a walk from number to number. (The range that
+  PUCT normalises by is the one known when the choice was made.)
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from aleazero.core.struct import struct
+
+WORD = 32  # bits in a lineage word; the number of nodes is a multiple of it
+NO_EDGE = -1.0  # stands in `priors` where a node has no edge
+
+
+@struct
+class Tree:
+    """Everything known so far. Node 0 is the root."""
+
+    states: Array  # [N, B, P] uint8: packed states
+    turn: Array  # [N, B] int8: +1 seat 0 decides, -1 seat 1 decides, 0 nature does
+    actions: Array  # [N, B, E] int16: the action of each edge, the outcome at a chance node; -1 where there is none
+    priors: Array  # [N, B, E] float32: the network's probability, nature's at a chance node; NO_EDGE where none
+    children: Array  # [N, B, E] int32: 0 not expanded, i node i, -i node i where the game is over
+    outcome_values: Array  # [N, B, E] float32: first estimate per chance outcome, seat 0's side; [0] unless exact
+    raw: Array  # [N, B] float32: the network's value when the node was added, seat 0's side
+    stats: Array  # [N, B, 2] float32: visits, and the sum of the values they brought, seat 0's side
+    lineage: Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits; all zero where a slab is unused
+    parents: Array  # [N, B] int32
+    next_edge: Array  # [N, B] int32: the edge the next visit follows
+    next_child: Array  # [N, B] int32: where it leads, as in `children`
+    low: Array  # [B] float32: the least value seen in the tree, seat 0's side
+    high: Array  # [B] float32: the greatest
+    next_node: Array  # [] int32: where the next slab goes
+    simulation: Array  # [] int32: how many have been absorbed
+    evaluations: Array  # [B] int32: rows the network was asked for
+    root_bonus: Array  # [B, E] float32: what the root's rule adds to its edges (Gumbel noise), else zeros
+    words: Array  # [B] uint32: the lane's word for chance draws
+    keys: Array  # [B] keys of the lanes
+
+
+@struct
+class NodeView:
+    """One node per lane (or L of them) and what is known of its edges, from the side of the player who decides there.
+
+    `*` stands for B or for L, B.
+    """
+
+    children: Array  # [*, E] int32
+    priors: Array  # [*, E] float32
+    visits: Array  # [*, E] float32
+    values: Array  # [*, E] float32: mean value; meaningless where visits is 0
+    node_visits: Array  # [*] float32
+    node_value: Array  # [*] float32: mean value
+    raw: Array  # [*] float32: the network's first opinion
+    width: Array  # [B] float32: how far apart the values seen in the tree are
+    is_chance: Array  # [*] bool
+
+
+def rows(array: Array, node: Array) -> Array:
+    """`array[node[..., b], b]` for every lane: `[N, B, ...]` and `[*]` give `[*, ...]`. One flat gather."""
+    num_nodes, num_lanes, *rest = array.shape
+    flat = array.reshape(num_nodes * num_lanes, *rest)
+    return flat.at[node * num_lanes + jnp.arange(num_lanes)].get(**_IN_BOUNDS)
+
+
+def view(tree: Tree, node: Array) -> NodeView:
+    """What a selection rule needs of nodes `[*]`."""
+    num_nodes, num_lanes, _ = tree.stats.shape
+    children = rows(tree.children, node)
+    turn = rows(tree.turn, node).astype(jnp.float32)
+    mine = rows(tree.stats, node)
+    flat = tree.stats.reshape(num_nodes * num_lanes, 2)
+    index = jnp.abs(children) * num_lanes + jnp.arange(num_lanes)[:, None]
+    theirs = flat.at[index].get(**_IN_BOUNDS)  # [*, E, 2]
+    visits = jnp.where(children != 0, theirs[..., 0], 0.0)
+    return NodeView(
+        children=children,
+        priors=rows(tree.priors, node),
+        visits=visits,
+        values=turn[..., None] * theirs[..., 1] / jnp.maximum(visits, 1.0),
+        node_visits=mine[..., 0],
+        node_value=turn * mine[..., 1] / jnp.maximum(mine[..., 0], 1.0),
+        raw=turn * rows(tree.raw, node),
+        width=tree.high - tree.low,
+        is_chance=turn == 0,
+    )
+
+
+def edge_of(table: Array, edge: Array) -> Array:
+    """`table[..., edge]`: `[*, E]` and `[*]` give `[*]`."""
+    return jnp.take_along_axis(table, edge[..., None], -1, mode="promise_in_bounds")[..., 0]
+
+
+def remember(next_edge: Array, next_child: Array, node: Array, edge: Array, child: Array) -> tuple[Array, Array]:
+    """The two memories `[N, B]` once nodes `[L, B]` follow `edge` to `child`; a node may be named twice, alike."""
+    num_nodes, num_lanes = next_edge.shape
+    index = node * num_lanes + jnp.arange(num_lanes)
+
+    def put(array: Array, new: Array) -> Array:
+        return array.reshape(-1).at[index].set(new, **_IN_BOUNDS).reshape(num_nodes, num_lanes)
+
+    return put(next_edge, edge), put(next_child, child)
+
+
+def write(array: Array, slab: Array, at: Array) -> Array:
+    """The array with one slab `[B, ...]` written at node `at`: one contiguous copy."""
+    return lax.dynamic_update_index_in_dim(array, slab.astype(array.dtype), at, 0)
+
+
+def link(children: Array, node: Array, edge: Array, child: Array) -> Array:
+    """Children with `children[node[b], b, edge[b]] = child[b]`."""
+    num_nodes, num_lanes, num_edges = children.shape
+    flat = children.reshape(num_nodes * num_lanes, num_edges)
+    index = (node * num_lanes + jnp.arange(num_lanes), edge)
+    return flat.at[index].set(child, unique_indices=True, **_IN_BOUNDS).reshape(children.shape)
+
+
+def extend_lineage(lineage: Array, parent: Array, at: Array, used: Array) -> Array:
+    """The lineage `[B, W]` of a new node `at` under `parent`; zero in lanes that do not use the slab."""
+    own = jnp.where(jnp.arange(lineage.shape[-1]) == at // WORD, jnp.uint32(1) << (at % WORD).astype(jnp.uint32), 0)
+    return jnp.where(used[:, None], rows(lineage, parent) | own.astype(jnp.uint32), 0)
+
+
+def members(line: Array, num_nodes: int) -> Array:
+    """`[N, B]` bool from bits `[B, W]`: which nodes are in each lane's set."""
+    shifts = jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
+    bits = (line.T[:, None, :] >> shifts) & 1  # [W, WORD, B]
+    return bits.reshape(num_nodes, -1).astype(jnp.bool_)
+
+
+def back_up(stats: Array, line: Array, value: Array) -> Array:
+    """Stats after one visit to every node in `line` `[B, W]` that brought `value` `[B]`, seat 0's side."""
+    visited = members(line, stats.shape[0])[..., None]
+    brought = jnp.stack([jnp.ones_like(value), value], -1)
+    return stats + jnp.where(visited, brought, 0.0)
+
+
+_IN_BOUNDS = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
