@@ -37,7 +37,7 @@ def regrow(
         node = jnp.where(found, child, 0)
     found &= (rows(tree.states, node) == fresh.states[0]).all(-1)
     found &= (rows(tree.actions, node) == fresh.actions[0]).all(-1)
-    room = search.num_nodes - search.slabs * search.config.max_simulations
+    room = search.plan.num_nodes - search.plan.slabs * search.plan.config.max_simulations
     kept, order, place = _compaction(tree, node, found, room)
     return _move(search, tree, fresh, found, kept, order, place, knobs)
 
@@ -102,7 +102,7 @@ def _lineages(lineage: Array, parents: Array, live: Array) -> Array:
     """The lineages of a tree whose parents come before their children, one slab after the other."""
 
     def add(at: Array, lineage: Array) -> Array:
-        return write(lineage, extend_lineage(lineage, parents[at], at, live[at]), at)
+        return write(lineage, extend_lineage(rows(lineage, parents[at]), at, live[at])[None], at)
 
     return jax.lax.fori_loop(1, parents.shape[0], add, lineage)
 

@@ -116,9 +116,9 @@ def remember(next_edge: Array, next_child: Array, node: Array, edge: Array, chil
     return put(next_edge, edge), put(next_child, child)
 
 
-def write(array: Array, slab: Array, at: Array) -> Array:
-    """The array with one slab `[B, ...]` written at node `at`: one contiguous copy."""
-    return lax.dynamic_update_index_in_dim(array, slab.astype(array.dtype), at, 0)
+def write(array: Array, slabs: Array, first: Array) -> Array:
+    """The array with slabs `[S, B, ...]` written from node `first` on: one contiguous copy."""
+    return lax.dynamic_update_slice_in_dim(array, slabs.astype(array.dtype), first, 0)
 
 
 def link(children: Array, node: Array, edge: Array, child: Array) -> Array:
@@ -129,10 +129,11 @@ def link(children: Array, node: Array, edge: Array, child: Array) -> Array:
     return flat.at[index].set(child, unique_indices=True, **_IN_BOUNDS).reshape(children.shape)
 
 
-def extend_lineage(lineage: Array, parent: Array, at: Array, used: Array) -> Array:
-    """The lineage `[B, W]` of a new node `at` under `parent`; zero in lanes that do not use the slab."""
-    own = jnp.where(jnp.arange(lineage.shape[-1]) == at // WORD, jnp.uint32(1) << (at % WORD).astype(jnp.uint32), 0)
-    return jnp.where(used[:, None], rows(lineage, parent) | own.astype(jnp.uint32), 0)
+def extend_lineage(line: Array, at: Array, used: Array) -> Array:
+    """The lineage `[B, W]` of node `at` below one of lineage `line`; zero in lanes that do not use the slab."""
+    words = jnp.arange(line.shape[-1])[None]
+    own = jnp.where(words == at // WORD, jnp.uint32(1) << (at % WORD).astype(jnp.uint32), jnp.uint32(0))
+    return jnp.where(used[:, None], line | own, jnp.uint32(0))
 
 
 def members(line: Array, num_nodes: int) -> Array:

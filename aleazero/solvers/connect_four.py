@@ -1,8 +1,8 @@
-"""Connect Four solved exactly: win, draw or loss for the side to move, for a position and for each of its moves.
+"""Connect Four solved exactly: a position's value and each move's, win, draw or loss for the side to move.
 
-A position is two 49-bit words, the stones of the side to move and the stones of both. Column c owns the bits 7c to
-7c + 6, its bottom square first; the seventh bit of a column is never a stone, so that lines do not run from one
-column into the next:
+A position is two 49-bit words, the stones of the side to move and the stones of both. Column c owns the bits
+7c to 7c + 6, its bottom square first; the seventh bit of a column is never a stone, so that lines do not run
+from one column into the next:
 
     .  .  .  .  .  .  .      <- bits 6, 13, 20, ..: never set
     5 12 19 26 33 40 47
@@ -12,16 +12,17 @@ column into the next:
     1  8 15 22 29 36 43
     0  7 14 21 28 35 42
 
-The search asks only yes-or-no questions (does the side to move get at least a draw? a win?), so every window is
-null. It never plays into a lost reply, looks first at moves that make most threats, and remembers what it proved in
-a transposition table that holds whole keys: a small table costs time, never a wrong answer.
+The search asks only yes-or-no questions (does the side to move get at least a draw? a win?): alpha-beta in
+which every window is null. It plays no move that loses at once, looks first at the moves that make most
+threats, and remembers what it proved in a transposition table that holds whole keys: a small table costs
+time, never a wrong answer.
 
-Numba compiles the search at its first use (about four seconds). Without Numba the same functions run as plain Python,
-several hundred times slower: enough for positions of some 28 stones and more. They work on words below 2^63 only, so
-that Numba's int64 and Python's integers agree.
+Numba compiles the search at its first use (one to two seconds). Without Numba the same functions run as plain
+Python, some seventy times slower: enough for positions of 28 stones and more. All stored words stay
+below 2^63 and what shifts push beyond is masked away, so Numba's int64 and Python's integers agree.
 
-Does not know how long a win takes, how a position came about (only that its stones can stand so), nor the project's
-own rules of the game in `aleazero.games`. Loads no JAX.
+Does not know how long a win takes, whether play can have led to a position (only that its stones can stand
+so), nor the project's own rules of the game in `aleazero.games`. Loads no JAX.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _COLUMN = (1 << ROWS) - 1  # the squares of column 0
 _CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 _UNSET = -1
 
-# A table entry: the key (49 bits), how much work it saved (6 bits), the bounds of the value, each plus one (2 bits
-# each). No key is 0, so a table of zeros is an empty table.
+# A table entry: the key (49 bits), how much work it saved (6 bits), and the bounds of the value, each plus
+# one (2 bits each). No key is 0, so a table of zeros is an empty table.
 _KEY_SHIFT = 10
 _WORK_SHIFT = 4
 _WORK_MASK = 63
@@ -54,15 +55,15 @@ _BOUND_MASK = 3
 
 
 class Table:
-    """What has been proved so far, for any number of calls; it only ever holds facts, so sharing it is always safe.
+    """What has been proved so far, for any number of calls; it holds only facts, so sharing it is safe.
 
-    Takes `8 * 2**log2_entries` bytes: 32 MiB as it comes, which suits positions of 14 stones and more; 24 (128 MiB)
-    suits those of 6 to 13. Not to be shared between processes.
+    Takes `8 * 2**log2_entries` bytes: 32 MiB as it comes, which suits positions of 14 stones and more; 24
+    (128 MiB) suits those of 6 to 13. For one process and, without Numba, one thread.
     """
 
     def __init__(self, log2_entries: int = 22) -> None:
         if not 1 <= log2_entries <= 32:
-            raise ValueError(f"log2_entries is {log2_entries}: allowed are 1 (16 bytes) to 32 (32 GiB); 22 is usual")
+            raise ValueError(f"log2_entries is {log2_entries}: allowed are 1 (16 bytes) to 32 (32 GiB)")
         self.entries = np.zeros(1 << log2_entries, np.int64)
         self.scratch = np.zeros(_SQUARES * COLUMNS, np.int64)  # each ply's ordered moves
         self.counts = np.zeros(1, np.int64)
@@ -87,8 +88,8 @@ def solve(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
     """The value of each position for the side to move.
 
     Args:
-        boards: [n, 6, 7] integers, row 0 at the bottom: -1 empty, else the seat whose stone it is. Seat 0 moves
-            first, so who is to move follows from the counts.
+        boards: [n, 6, 7] integers, row 0 at the bottom: -1 empty, else the seat whose stone it is. Seat 0
+            moves first, so who is to move follows from the counts.
         table: what to remember in; `default_table()` if none.
 
     Returns:
@@ -100,7 +101,8 @@ def solve(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
     own, mask = pack(boards)
     table = table or default_table()
     _compile()
-    return np.array([_ask(*position, table) for position in zip(own.tolist(), mask.tolist(), strict=True)], np.int8)
+    positions = zip(own.tolist(), mask.tolist(), strict=True)
+    return np.array([_ask(stones, taken, table) for stones, taken in positions], np.int8)
 
 
 def solve_moves(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
@@ -130,7 +132,8 @@ def pack(boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     _check(boards)
     taken = boards != _UNSET
     to_move = taken.sum((1, 2)) % 2
-    bits = np.int64(1) << (_HEIGHT * np.arange(COLUMNS) + np.arange(ROWS)[:, None]).astype(np.int64)  # [6, 7]
+    squares = _HEIGHT * np.arange(COLUMNS, dtype=np.int64) + np.arange(ROWS, dtype=np.int64)[:, None]
+    bits = np.int64(1) << squares  # [6, 7]
     own = np.where(boards == to_move[:, None, None], bits, 0).sum((1, 2))
     return own, np.where(taken, bits, 0).sum((1, 2))
 
@@ -151,8 +154,8 @@ def _check(boards: np.ndarray) -> None:
     """Refuses what is not a batch of unfinished positions, naming the first board at fault."""
     if boards.ndim != 3 or boards.shape[1:] != (ROWS, COLUMNS) or not np.issubdtype(boards.dtype, np.integer):
         raise ValueError(
-            f"boards are {boards.dtype}{list(boards.shape)}: give integers of shape [n, 6, 7], row 0 at the bottom; "
-            "for a single board pass board[None]"
+            f"boards are {boards.dtype}{list(boards.shape)}: give integers of shape [n, 6, 7], row 0 at the "
+            "bottom; for a single board pass board[None]"
         )
     first, second = (boards == 0).sum((1, 2)), (boards == 1).sum((1, 2))
     taken = boards != _UNSET
@@ -166,7 +169,7 @@ def _check(boards: np.ndarray) -> None:
         "is finished: it is full": first + second == _SQUARES,
     }
     for fault, where in faults.items():
-        bad = np.flatnonzero(where.reshape(len(boards), -1).any(1)) if len(boards) else ()
+        bad = np.unique(np.nonzero(where)[0])
         if len(bad):
             raise ValueError(f"board {bad[0]} {fault}; it is {boards[bad[0]].tolist()}")
 
@@ -178,7 +181,7 @@ def _four_in_row(stones: np.ndarray) -> np.ndarray:
     for up, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
         shifted = (padded[:, k * up :, 3 + k * right :][:, :ROWS, :COLUMNS] for k in range(4))
         lines |= functools.reduce(np.logical_and, shifted)
-    return lines.any((1, 2))
+    return np.asarray(lines.any((1, 2)))
 
 
 def _ask(own: int, mask: int, table: Table) -> int:
@@ -200,13 +203,13 @@ def _compile() -> None:
     except ImportError:
         logger.warning("Numba is not installed, so the solver is slow: pip install 'aleazero[solvers]'")
         return
-    # Numba looks a called function up by its global name when it first compiles the caller, hence the rebinding.
+    # Numba looks a callee up by its global name when it compiles the caller, hence the rebinding.
     for function in (playable, winning_squares, _count_bits, _slot, _recall, _remember, _order, _reaches):
         globals()[function.__name__] = numba.njit(function)
 
 
-# From here on: what Numba compiles. Arrays' elements pass through int() because plain Python would otherwise go on in
-# NumPy's scalars, which are slow and overflow with a warning.
+# From here on: what Numba compiles. Arrays' elements pass through int() because plain Python would otherwise
+# go on in NumPy's scalars, which are slow and overflow with a warning.
 
 
 def playable(mask: int) -> int:
@@ -293,7 +296,7 @@ def _reaches(
 ) -> bool:
     """Whether the side to move gets at least `goal`, 1 for a win or 0 for a draw.
 
-    Only for positions where it cannot win at once: the caller has seen to that, here by playing no losing move.
+    Only for positions where it cannot win at once: the caller sees to that, here by playing safe moves only.
     """
     counts[0] += 1
     theirs = own ^ mask

@@ -7,6 +7,7 @@ lower left of the four squares they touch. Moves are told by name.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import deque
 
 Square = tuple[int, int]
@@ -112,6 +113,7 @@ class Reference:
         return {pair for wall in self.walls for pair in parts(wall)}
 
 
+@functools.cache
 def conflict(one: Wall, two: Wall) -> bool:
     """Whether two walls overlap or cross."""
     if one[2] != two[2]:

@@ -253,7 +253,7 @@ def test_a_long_chain_of_walls_may_not_be_closed():
         pytest.param(START, "d1 f1 e2", id="home row"),
         pytest.param("e1 e9 10 10 - 2", "d9 f9 e8", id="the other home row"),
         pytest.param("a5 i5 10 10 - 1", "a4 a6 b5", id="no way round the edge"),
-        pytest.param("i5 a6 10 10 - 1", "i4 i6 h5", id="no pawn round the edge"),
+        pytest.param("i5 a6 9 10 a6v 1", "i4 i6 h5", id="no pawn round the edge"),
         pytest.param("e5 i9 8 9 e5h,e4h,d5v 1", "f5", id="walls on three sides"),
         pytest.param("e5 i9 8 10 d5h,d4h 1", "d5 f5", id="walls count for both their squares"),
         pytest.param("e4 e5 10 10 - 1", "d4 f4 e3 e6", id="straight jump up"),

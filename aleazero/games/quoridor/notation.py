@@ -26,6 +26,7 @@ _GOAL_ROWS = (9, 1)
 _legal_list = jax.jit(rules.legal_list)
 _cuts_off = jax.jit(rules.cuts_off)
 _shut_off = jax.jit(rules.shut_off)
+_position = jax.jit(rules.position)
 
 
 class QuoridorNotation(Notation):
@@ -134,7 +135,7 @@ def _read_state(text: str) -> State:
     if words[5] not in ("1", "2"):
         _refuse(f"the player to move is {words[5]!r}; write 1 or 2")
     to_play = jnp.int8(int(words[5]) - 1)
-    state = rules.position(jnp.array(pawns), jnp.asarray(walls), jnp.array(left), to_play)
+    state: State = _position(jnp.array(pawns), jnp.asarray(walls), jnp.array(left), to_play)
     _check_goals(state)
     return state
 

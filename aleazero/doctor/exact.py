@@ -1,0 +1,86 @@
+"""Searches against perfect play, where a game is solved: more simulations must bring a search nearer the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from aleazero.doctor import CheckFailed, CheckSkipped
+from aleazero.doctor.evaluators import uniform
+from aleazero.search.settings import make_knobs
+
+if TYPE_CHECKING:
+    from aleazero.doctor.checks import Patient
+
+POSITIONS = 512
+FEW, MANY = 32, 800
+GOOD_MOVES = 0.97  # share of moves that lose nothing, with MANY simulations and an evaluator that knows nothing
+
+
+def solved_check(patient: Patient) -> str:
+    """Mean error of the value falls from FEW to MANY simulations, and nearly every move chosen loses nothing."""
+    from aleazero.doctor.checks import keys_for
+
+    rows, move_values = solved_positions(patient)
+    states = jax.tree.map(lambda x: x[rows], patient.steps.state)
+    search, evaluate = patient.search(max_simulations=MANY), uniform(patient.game)
+    run = jax.jit(lambda s, k, knobs: search.run(evaluate, (), s, k, knobs))
+    keys = keys_for(states)
+    few = run(states, keys, make_knobs(search.plan.config, simulations=FEW))
+    many = run(states, keys, make_knobs(search.plan.config, simulations=MANY))
+    best = np.nanmax(move_values, -1)
+    error_few, error_many = (float(np.abs(np.asarray(r.value) - best).mean()) for r in (few, many))
+    lost = best - np.take_along_axis(move_values, np.asarray(many.action)[:, None], -1)[:, 0]
+    good = float((lost < 0.02).mean())
+    summary = (
+        f"{len(rows)} solved positions: mean error {error_few:.3f} at {FEW} simulations, {error_many:.3f} at {MANY}; "
+        f"{good:.1%} of the moves lose nothing"
+    )
+    if not (error_many <= error_few and good >= GOOD_MOVES):
+        raise CheckFailed(summary)
+    return summary
+
+
+def solved_positions(patient: Patient) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of random play `[n]` and the exact value of every action there `[n, A]`, NaN where illegal."""
+    name = patient.game.spec.name
+    if name not in _SOLVERS:
+        raise CheckSkipped("the game is not solved")
+    eligible, solve = _SOLVERS[name]
+    states = jax.tree.map(np.asarray, patient.steps.state)
+    rows = np.flatnonzero(patient.decides & eligible(states))
+    if len(rows) < POSITIONS:
+        raise CheckFailed(f"random play met only {len(rows)} positions of the solved kind; {POSITIONS} are needed")
+    rows = rows[np.linspace(0, len(rows) - 1, POSITIONS).astype(int)]
+    return rows, solve(jax.tree.map(lambda x: x[rows], states))
+
+
+def _tictactoe(states: Any) -> np.ndarray:
+    from aleazero.solvers.tictactoe import solve_moves
+
+    return solve_moves(states.board)
+
+
+def _pig(states: Any) -> np.ndarray:
+    from aleazero.solvers.pig import solve_moves
+
+    me = states.to_play[:, None].astype(int)
+    mine, yours = (np.take_along_axis(states.scores, who, -1)[:, 0].astype(int) for who in (me, 1 - me))
+    return solve_moves(mine, yours, states.turn_points.astype(int))
+
+
+def _connect_four(states: Any) -> np.ndarray:
+    from aleazero.solvers.connect_four import solve_moves
+
+    values = solve_moves(states.board).astype(np.float32)
+    return np.where(values < -1, np.nan, values)
+
+
+_SOLVERS = {
+    "tictactoe": (lambda s: np.ones(len(s.to_play), bool), _tictactoe),
+    # Late enough that the end is in sight of a search without a network.
+    "pig": (lambda s: s.scores.max(-1) >= 80, _pig),
+    "connect_four": (lambda s: (s.board >= 0).sum((-1, -2)) >= 28, _connect_four),
+}

@@ -1,0 +1,413 @@
+"""The game contract as a test: `check_game` and `check_host_game`, for built-in and third-party games alike.
+
+Each law has a name; a broken one raises GameContractError with the law, the state and the action that show it.
+Knows the contract only: no search, no network, no particular game.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from aleazero.core.errors import AleaError, GameContractError
+from aleazero.core.game import Game, GameSpec, HostGame
+from aleazero.games.wander import Steps, wander
+
+BANNED = {"while": "runs to the slowest lane", "sort": "is slow on every device"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ContractReport:
+    """What a passing check saw."""
+
+    positions: int
+    games: int  # finished ones
+    warnings: tuple[str, ...] = ()
+
+
+def check_game(game: Game, *, lanes: int = 64, plies: int = 200, seed: int = 0) -> ContractReport:
+    """Plays `lanes` random games for `plies` plies and asserts every law of the contract on what it meets."""
+    warnings = _check_shapes(game) + _check_programs(game)
+    steps = wander(game, lanes=lanes, plies=plies, seed=seed)
+    flat = jax.tree.map(lambda x: x.reshape(lanes * plies, *x.shape[2:]), steps)
+    blame = _Blame(game, flat)
+    for law in (_legal_list, _fields, _points, _chance, _observation, _packing, _purity):
+        law(game, flat, blame)
+    _notation(game, flat, blame)
+    _symmetries(game, flat, blame)
+    if game.spec.chance == "sampled":
+        _reseeding(game, flat, blame)
+    if game.plays is not None:
+        _plays(game, flat, blame)
+    finished = int(np.asarray(steps.after.terminated & ~steps.state.terminated).sum())
+    if not finished:
+        warnings.append(f"no game ended in {plies} plies of random play")
+    return ContractReport(lanes * plies, finished, tuple(warnings))
+
+
+class _Blame:
+    """Turns "row 17 breaks a law" into an error that shows the state and what was done there."""
+
+    def __init__(self, game: Game, flat: Steps) -> None:
+        self.game, self.flat = game, flat
+
+    def __call__(self, law: str, wrong: Any, message: str | Callable[[int], str]) -> None:
+        """Raises for the first row where `wrong` `[n]` holds."""
+        wrong = np.asarray(wrong)
+        if not wrong.any():
+            return
+        row = int(wrong.argmax())
+        text = message(row) if callable(message) else message
+        action, outcome = int(self.flat.action[row]), int(self.flat.outcome[row])
+        done = f"action {action}" if action >= 0 else f"chance outcome {outcome}" if outcome >= 0 else "nothing"
+        raise GameContractError(law, f"{text}\n  state: {self.describe(row)}\n  done there: {done}")
+
+    def describe(self, row: int) -> str:
+        """The state in its own notation, or as packed bytes where that fails."""
+        state = jax.tree.map(lambda x: x[row], self.flat.state)
+        try:
+            return self.game.notation.format_state(state)
+        except Exception as error:  # the notation itself may be what is broken
+            return f"{np.asarray(self.game.pack(state)).tobytes().hex()} (format_state failed: {error!r})"
+
+
+def _differs(one: Any, two: Any) -> np.ndarray:
+    """`[n]` bool: rows in which two arrays differ."""
+    unequal = np.asarray(one != two)
+    return unequal.any(tuple(range(1, unequal.ndim)))
+
+
+# ---- laws that need no play
+
+
+def _check_shapes(game: Game) -> list[str]:
+    spec, like = game.spec, game.state_like
+    scalar, players = (), (spec.num_players,)
+    fields = {"to_play": scalar, "is_chance": scalar, "terminated": scalar, "rewards": players, "returns": players}
+    for name, shape in fields.items():
+        if not hasattr(like, name):
+            raise GameContractError("state fields", f"states of {spec.name!r} have no field {name!r}")
+        if getattr(like, name).shape != shape:
+            raise GameContractError("state fields", f"{name} has shape {getattr(like, name).shape}, not {shape}")
+    for name, kind in (("is_chance", jnp.bool_), ("terminated", jnp.bool_), ("rewards", jnp.float32), ("returns", jnp.float32)):
+        if getattr(like, name).dtype != kind:
+            raise GameContractError("state fields", f"{name} is {getattr(like, name).dtype}, not {jnp.dtype(kind)}")
+    action = jax.ShapeDtypeStruct((), jnp.int32)
+    _same_tree("apply_action", like, jax.eval_shape(game.apply_action, like, action))
+    if spec.chance == "explicit":
+        _same_tree("apply_chance", like, jax.eval_shape(game.apply_chance, like, action))
+        _shape("chance_probs", jax.eval_shape(game.chance_probs, like), (spec.num_chance_outcomes,), jnp.float32)
+    _shape("legal_list", jax.eval_shape(game.legal_list, like), (spec.max_legal,), jnp.int16)
+    _shape("observe", jax.eval_shape(game.observe, like), spec.observation_shape, None)
+    _shape("pack", jax.eval_shape(game.pack, like), (game.packed_size,), jnp.uint8)
+    return []
+
+
+def _same_tree(law: str, expected: Any, got: Any) -> None:
+    if jax.tree.structure(expected) != jax.tree.structure(got):
+        raise GameContractError(law, f"returns {jax.tree.structure(got)}, not {jax.tree.structure(expected)}")
+    paths = jax.tree_util.tree_flatten_with_path(expected)[0]
+    for (path, old), new in zip(paths, jax.tree.leaves(got), strict=True):
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            name = jax.tree_util.keystr(path)
+            raise GameContractError(law, f"changes {name} from {old.dtype}{old.shape} to {new.dtype}{new.shape}")
+
+
+def _shape(law: str, got: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    if got.shape != tuple(shape) or (dtype is not None and got.dtype != dtype):
+        wanted = f"{jnp.dtype(dtype).name if dtype is not None else 'any dtype'}{tuple(shape)}"
+        raise GameContractError(law, f"returns {got.dtype}{got.shape}, not {wanted}")
+
+
+def _check_programs(game: Game) -> list[str]:
+    """No `while` or `sort` in what runs inside a search; `cond` is allowed but costs both branches."""
+    like, action = game.state_like, jax.ShapeDtypeStruct((), jnp.int32)
+    warnings = []
+    for name, program in (
+        ("apply_action", jax.make_jaxpr(game.apply_action)(like, action)),
+        ("legal_list", jax.make_jaxpr(game.legal_list)(like)),
+    ):
+        used = set(_primitives(program.jaxpr))
+        for primitive, reason in BANNED.items():
+            if primitive in used:
+                raise GameContractError(f"no {primitive}", f"{name} uses {primitive!r}, which under vmap {reason}")
+        if "cond" in used:
+            warnings.append(f"{name} uses cond, which under vmap costs both branches")
+    return warnings
+
+
+def _primitives(jaxpr: Any) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "eqns")):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from _primitives(inner)
+
+
+# ---- laws on what random play met
+
+
+def _legal_list(game: Game, flat: Steps, blame: _Blame) -> None:
+    legal, spec = np.asarray(flat.legal), game.spec
+    silent = np.asarray(flat.state.is_chance | flat.state.terminated)
+    blame("legal_list", ((legal < -1) | (legal >= spec.num_actions)).any(-1), "an entry is neither -1 nor an action")
+    ordered = np.sort(legal, -1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1)
+    blame("legal_list", twice, lambda row: f"an action is listed twice: {legal[row].tolist()}")
+    some = (legal >= 0).any(-1)
+    blame("legal_list", some & silent, "actions are listed at a chance or terminal state")
+    blame("legal_list", ~some & ~silent, "no action is listed though a player is to act (a pass is an action too)")
+
+
+def _fields(game: Game, flat: Steps, blame: _Blame) -> None:
+    to_play = np.asarray(flat.after.to_play)
+    blame("to_play", (to_play < 0) | (to_play >= game.spec.num_players), "to_play is not a player afterwards")
+    both = np.asarray(flat.after.is_chance & flat.after.terminated)
+    blame("is_chance", both, "the state afterwards is both terminal and a chance state")
+    thrown = np.asarray(flat.after.is_chance) & (np.asarray(flat.action) >= 0)
+    moved = np.asarray(flat.after.to_play != flat.state.to_play)
+    blame("to_play", thrown & moved, "at the chance state that follows, to_play is not the player who acted")
+
+
+def _points(game: Game, flat: Steps, blame: _Blame) -> None:
+    spec, acted = game.spec, ~np.asarray(flat.state.terminated)
+    rewards, returns = np.asarray(flat.after.rewards), np.asarray(flat.after.returns)
+    before = np.asarray(flat.state.returns)
+    blame("rewards", ~np.isfinite(rewards).all(-1) | ~np.isfinite(returns).all(-1), "points are not finite")
+    wrong = acted & (np.abs(before + rewards - returns) > 1e-5).any(-1)
+    blame("returns", wrong, lambda i: f"{before[i].tolist()} + {rewards[i].tolist()} is not {returns[i].tolist()}")
+    if spec.num_players == 2:
+        blame("zero sum", np.abs(returns.sum(-1)) > 1e-5, lambda i: f"returns are {returns[i].tolist()}")
+    if spec.outcomes:
+        points = np.array([o.points for o in spec.outcomes])
+        strange = np.abs(returns[..., None] - points).min(-1) > 1e-5
+        over = np.asarray(flat.after.terminated)
+        blame("outcomes", strange.any(-1) & over, lambda i: f"final returns {returns[i].tolist()} are no outcome's points")
+
+
+def _chance(game: Game, flat: Steps, blame: _Blame) -> None:
+    at_chance = np.asarray(flat.state.is_chance)
+    if game.spec.chance != "explicit":
+        blame("is_chance", at_chance, f"a chance state, though spec.chance is {game.spec.chance!r}")
+        return
+    probs = np.asarray(jax.jit(jax.vmap(game.chance_probs))(flat.state))
+    bad = at_chance & ((np.abs(probs.sum(-1) - 1) > 1e-5) | (probs < 0).any(-1) | ~np.isfinite(probs).all(-1))
+    blame("chance_probs", bad, lambda row: f"{probs[row].tolist()} is no distribution")
+    again = at_chance & np.asarray(flat.after.is_chance)
+    blame("apply_chance", again, "nature's move leads to another chance state; fold the two draws into one outcome")
+    if not at_chance.any():
+        raise GameContractError("is_chance", "spec.chance is 'explicit', but random play met no chance state")
+
+
+def _observation(game: Game, flat: Steps, blame: _Blame) -> None:
+    seen = np.asarray(jax.jit(jax.vmap(game.observe))(flat.state), np.float32)
+    blame("observe", ~np.isfinite(seen.reshape(len(seen), -1)).all(-1), "the observation is not finite")
+
+
+def _packing(game: Game, flat: Steps, blame: _Blame) -> None:
+    back = jax.jit(jax.vmap(lambda state: game.unpack(game.pack(state))))(flat.state)
+    _same_tree("pack", jax.eval_shape(lambda s: s, flat.state), jax.eval_shape(lambda s: s, back))
+    for (path, old), new in zip(
+        jax.tree_util.tree_flatten_with_path(flat.state)[0], jax.tree.leaves(back), strict=True
+    ):
+        differs = _differs(old, new)
+        blame("pack", differs, f"unpack(pack(state)) changes {jax.tree_util.keystr(path)}")
+
+
+def _purity(game: Game, flat: Steps, blame: _Blame) -> None:
+    acts = np.asarray(flat.action) >= 0
+    again = jax.jit(jax.vmap(game.apply_action))(flat.state, flat.action)
+    for old, new in zip(jax.tree.leaves(flat.after), jax.tree.leaves(again), strict=True):
+        differs = acts & _differs(old, new)
+        blame("apply_action", differs, "the same action in the same state gave two different results")
+
+
+def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
+    """Texts of a spread of positions and of their moves, out and in again."""
+    notation = game.notation
+    rows = np.linspace(0, len(flat.action) - 1, 24).astype(int)
+    for row in rows:
+        state = jax.tree.map(lambda x, row=row: x[row], flat.state)
+        try:
+            text = notation.format_state(state)
+            back = notation.parse_state(text)
+            legal = [int(a) for a in np.asarray(flat.legal[row]) if a >= 0]
+            names = [notation.format_action(state, a) for a in legal]
+            parsed = [notation.parse_action(state, name) for name in names]
+            notation.draw(state)
+        except AleaError as error:
+            raise GameContractError("notation", f"{error}\n  state: {blame.describe(int(row))}") from error
+        if notation.format_state(back) != text:
+            raise GameContractError("notation", f"{text!r} is read back as {notation.format_state(back)!r}")
+        same = (game.legal_list(back) == flat.legal[row]).all() & (back.to_play == state.to_play)
+        if not bool(same & (game.observe(back) == game.observe(state)).all()):
+            raise GameContractError("notation", f"{text!r} is read back as another position")
+        if parsed != legal or len(set(names)) != len(names):
+            raise GameContractError("notation", f"moves {names} in {text!r} are read back as {parsed}, not {legal}")
+
+
+def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
+    spec = game.spec
+    for symmetry in game.symmetries:
+        names = np.asarray(symmetry.actions)
+        if sorted(names.tolist()) != list(range(spec.num_actions)):
+            raise GameContractError("symmetries", f"{symmetry.name}: actions is no permutation of 0..{spec.num_actions - 1}")
+        law = f"symmetry {symmetry.name}"
+        turned = jax.jit(jax.vmap(symmetry.turn))(flat.state)
+        legal = np.asarray(flat.legal)
+        mapped = np.sort(np.where(legal >= 0, names[np.maximum(legal, 0)], -1), -1)
+        listed = np.sort(np.asarray(jax.jit(jax.vmap(game.legal_list))(turned)), -1)
+        blame(law, (mapped != listed).any(-1), "the turned position has other legal actions")
+        acts = np.asarray(flat.action) >= 0
+        action = jnp.asarray(np.where(acts, names[np.maximum(np.asarray(flat.action), 0)], 0))
+        first = jax.jit(jax.vmap(lambda s, a: game.observe(game.apply_action(s, a))))(turned, action)
+        second = jax.jit(jax.vmap(lambda s: game.observe(symmetry.turn(s))))(flat.after)
+        differs = _differs(first, second)
+        blame(law, acts & differs, "acting and then turning differs from turning and then acting")
+        returns = np.asarray(jax.jit(jax.vmap(symmetry.turn))(flat.after).returns)
+        expected = np.asarray(flat.after.returns)[:, ::-1] if symmetry.swaps_seats else np.asarray(flat.after.returns)
+        blame(law, (returns != expected).any(-1), "the turned position has other returns")
+        if symmetry.swaps_seats:
+            seen = jax.jit(jax.vmap(game.observe))
+            differs = _differs(seen(turned), seen(flat.state))
+            blame("observe", differs, "with the seats swapped the player to play sees something else")
+
+
+def _reseeding(game: Game, flat: Steps, blame: _Blame) -> None:
+    keys = jax.random.split(jax.random.key(5), len(flat.action))
+    fresh = jax.jit(jax.vmap(game.reseed))(flat.state, keys)
+    seen = jax.jit(jax.vmap(lambda s: (game.observe(s), game.legal_list(s), s.to_play, s.returns)))
+    for old, new in zip(jax.tree.leaves(seen(flat.state)), jax.tree.leaves(seen(fresh)), strict=True):
+        differs = _differs(old, new)
+        blame("reseed", differs, "a fresh random stream changed the position itself")
+    step = jax.jit(jax.vmap(lambda s, a: game.observe(game.apply_action(s, a))))
+    acts = np.asarray(flat.action) >= 0
+    if not np.asarray(step(fresh, flat.action) != step(flat.state, flat.action))[acts].any():
+        raise GameContractError("reseed", "reseeding changed nothing that follows: a search would know what is to come")
+
+
+def _plays(game: Game, flat: Steps, blame: _Blame) -> None:
+    """Whole-turn plays equal those found by single actions, on a few positions."""
+    acts = np.flatnonzero(np.asarray(flat.action) >= 0)
+    rows = acts[np.linspace(0, len(acts) - 1, 8).astype(int)]
+    states = jax.tree.map(lambda x: x[rows], flat.state)
+    streamed: list[list[bytes]] = [[] for _ in rows]
+    assert game.plays is not None
+    assert game.plays_start is not None
+    cursor, done = game.plays_start(states), False
+    while not done:
+        chunk = game.plays(states, cursor)
+        packed = np.asarray(jax.vmap(game.pack)(chunk.afterstates))
+        for i in range(int(chunk.count)):
+            streamed[int(chunk.owner[i])].append(packed[i].tobytes())
+        cursor, done = chunk.cursor, bool(chunk.done)
+    for lane, row in enumerate(rows):
+        state = jax.tree.map(lambda x, lane=lane: x[lane], states)
+        found, expected = set(streamed[lane]), _turn_ends(game, state)
+        if len(found) != len(streamed[lane]) or found != expected:
+            raise GameContractError(
+                "plays",
+                f"{len(streamed[lane])} plays, {len(found)} of them distinct; single actions reach {len(expected)}"
+                f"\n  state: {blame.describe(int(row))}",
+            )
+
+
+def _turn_ends(game: Game, state: Any) -> set[bytes]:
+    """Packed states at the end of the turn, over every sequence of legal actions."""
+    ends, stack, seen = set(), [state], set()
+    while stack:
+        here = stack.pop()
+        for action in np.asarray(game.legal_list(here)):
+            if action < 0:
+                continue
+            after = game.apply_action(here, jnp.int32(action))
+            name = np.asarray(game.pack(after)).tobytes()
+            over = bool(after.is_chance | after.terminated | (after.to_play != state.to_play))
+            if over:
+                ends.add(name)
+            elif name not in seen:
+                seen.add(name)
+                stack.append(after)
+    return ends
+
+
+# ---- host games
+
+
+def check_host_game(game: HostGame, *, lanes: int = 16, plies: int = 200, seed: int = 0) -> ContractReport:
+    """The same laws for rules that run on the host."""
+    spec = game.spec
+    rng = np.random.default_rng(seed)
+    seeds = rng.integers(0, 2**63, lanes).astype(np.uint64)
+    states, twin = game.init_batch(seeds), game.init_batch(seeds)
+    _host_equal(game, "init_batch", states, twin, "the same seeds gave two different games")
+    finished, seen = 0, 0
+    returns = game.status(states).returns.copy()
+    for ply in range(plies):
+        status, legal = game.status(states), game.legal_actions(states)
+        _host_shapes(spec, game, states, status, legal)
+        if bool((legal.any(-1) == status.terminated).any()):
+            raise GameContractError("legal_actions", f"ply {ply}: a state has legal actions if and only if it is not over")
+        moving = ~status.terminated
+        if not moving.any():
+            break
+        actions = np.where(legal, rng.random(legal.shape), -1).argmax(-1)
+        rows = game.snapshot(states)
+        if ply % 8 == 0:
+            _host_laws(game, states, rows, actions, moving, rng)
+        after = game.step_batch(states, actions, moving)
+        if game.snapshot(states) != rows:
+            raise GameContractError("step_batch", f"ply {ply}: stepping changed the states it was given")
+        now = game.status(after)
+        wrong = moving & (np.abs(returns + now.rewards - now.returns) > 1e-4).any(-1)
+        if wrong.any():
+            raise GameContractError("returns", f"ply {ply}, lane {int(wrong.argmax())}: rewards do not add up to returns")
+        finished += int((now.terminated & moving).sum())
+        seen += int(moving.sum())
+        states, returns = after, now.returns.copy()
+    warnings = () if finished else (f"no game ended in {plies} plies of random play",)
+    return ContractReport(seen, finished, warnings)
+
+
+def _host_shapes(spec: GameSpec, game: HostGame, states: Any, status: Any, legal: np.ndarray) -> None:
+    lanes = len(status.to_play)
+    for law, got, shape in (
+        ("legal_actions", legal, (lanes, spec.num_actions)),
+        ("observe", game.observe(states), (lanes, *spec.observation_shape)),
+        ("rewards", status.rewards, (lanes, spec.num_players)),
+        ("returns", status.returns, (lanes, spec.num_players)),
+    ):
+        if np.shape(got) != shape:
+            raise GameContractError(law, f"has shape {np.shape(got)}, not {shape}")
+        if not np.isfinite(np.asarray(got, np.float64)).all():
+            raise GameContractError(law, "is not finite")
+    if legal.dtype != np.bool_:
+        raise GameContractError("legal_actions", f"is {legal.dtype}, not bool")
+
+
+def _host_laws(
+    game: HostGame, states: Any, rows: list[bytes], actions: np.ndarray, moving: np.ndarray, rng: np.random.Generator
+) -> None:
+    restored = game.restore(rows)
+    first, second = game.step_batch(states, actions, moving), game.step_batch(restored, actions, moving)
+    _host_equal(game, "snapshot", first, second, "a restored state goes on differently")
+    half = moving & (np.arange(len(moving)) % 2 == 0)
+    some = game.snapshot(game.step_batch(states, actions, half))
+    for lane in np.flatnonzero(~half):
+        if some[lane] != rows[lane]:
+            raise GameContractError("step_batch", f"lane {lane} changed though it was not told to move")
+    fresh = game.reseed(states, rng.integers(0, 2**63, len(moving)).astype(np.uint64))
+    same = np.array_equal(game.legal_actions(fresh), game.legal_actions(states))
+    if not same or not np.array_equal(game.observe(fresh), game.observe(states)):
+        raise GameContractError("reseed", "a fresh random stream changed the position itself")
+
+
+def _host_equal(game: HostGame, law: str, one: Any, two: Any, message: str) -> None:
+    if game.snapshot(one) != game.snapshot(two):
+        raise GameContractError(law, message)

@@ -1,0 +1,81 @@
+"""What follows from a game and a search's settings before anything runs: sizes, and how nodes get their edges."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.game import Game
+from aleazero.search import chance
+from aleazero.search.direct import edge_priors, keep_best
+from aleazero.search.settings import SearchConfig
+from aleazero.search.tree import NO_EDGE, WORD
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A game and the settings of a search over it."""
+
+    game: Game
+    config: SearchConfig
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the game has chance states."""
+        return self.game.spec.chance == "explicit"
+
+    @property
+    def exact(self) -> bool:
+        """Whether chance nodes take expectations."""
+        return self.config.chance == "exact"
+
+    @property
+    def stops_at_chance(self) -> bool:
+        """Whether a new chance node is itself a leaf; otherwise it is passed through by drawing an outcome."""
+        return self.explicit and (self.exact or self.game.spec.afterstate_values)
+
+    @property
+    def slabs(self) -> int:
+        """Nodes a simulation may add: a decision, and the chance node passed through on the way."""
+        return 2 if self.explicit and not self.stops_at_chance else 1
+
+    @property
+    def num_nodes(self) -> int:
+        """N: room for the root and every simulation's slabs (twice, where subtrees are kept), in whole words."""
+        room = self.config.max_simulations if self.config.kind != "direct" else 0
+        count = 1 + self.slabs * room * (2 if self.config.reuse else 1)
+        return -(-count // WORD) * WORD
+
+    @property
+    def num_edges(self) -> int:
+        """E: room for every legal action (or the best `max_edges`) and every chance outcome."""
+        spec = self.game.spec
+        return max(min(spec.max_legal, self.config.max_edges or spec.max_legal), spec.num_chance_outcomes)
+
+    def draw(self, words: Array, node: Array, visit: Array, probs: Array) -> Array:
+        """The outcome a visit to a chance node takes (see `chance.draw`)."""
+        return chance.draw(words, node, visit, probs, evenly=self.config.chance_draw == "quota")
+
+    def probs(self, states: Any) -> Array:
+        """Nature's probabilities at chance states, `[B, C]`."""
+        return jax.vmap(self.game.chance_probs)(states)
+
+    def decision_edges(self, logits: Array, states: Any) -> tuple[Array, Array]:
+        """Priors and actions `[B, E]` of decision nodes."""
+        actions = jax.vmap(self.game.legal_list)(states)
+        priors = edge_priors(logits, actions)
+        if self.config.max_edges is not None:
+            priors, actions = keep_best(priors, actions, self.config.max_edges)
+        pad = ((0, 0), (0, self.num_edges - priors.shape[-1]))
+        return jnp.pad(priors, pad, constant_values=NO_EDGE), jnp.pad(actions, pad, constant_values=-1)
+
+    def chance_edges(self, states: Any) -> tuple[Array, Array]:
+        """Probabilities and outcomes `[B, E]` of chance nodes: an edge per outcome."""
+        probs = self.probs(states)
+        pad = ((0, 0), (0, self.num_edges - probs.shape[-1]))
+        outcomes = jnp.broadcast_to(jnp.arange(probs.shape[-1], dtype=jnp.int16), probs.shape)
+        return jnp.pad(probs, pad, constant_values=NO_EDGE), jnp.pad(outcomes, pad, constant_values=-1)
