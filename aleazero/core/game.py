@@ -275,7 +275,8 @@ class HostStatus:
 
 def legal_mask(legal: Array, num_actions: int) -> Array:
     """`[..., A]` bool from legal lists `[..., K]`: the mask is derived from the list, not the other way round."""
-    return (legal[..., :, None] == jnp.arange(num_actions, dtype=legal.dtype)).any(-2)
+    actions = jax.lax.broadcasted_iota(legal.dtype, (*legal.shape, num_actions), legal.ndim)
+    return (legal[..., None] == actions).any(-2)
 
 
 def seat_sign(to_play: Array) -> Array:
@@ -286,7 +287,8 @@ def seat_sign(to_play: Array) -> Array:
 def outcome_index(spec: GameSpec, points: Array) -> Array:
     """Which outcome a player's final points are, `[...]` int32: the nearest of the game's outcomes."""
     table = jnp.asarray([o.points for o in spec.outcomes], jnp.float32)
-    return jnp.argmin(jnp.abs(points[..., None] - table), -1).astype(jnp.int32)
+    away = jnp.abs(points[..., None] - table.reshape(*[1] * points.ndim, -1))
+    return jnp.argmin(away, -1).astype(jnp.int32)
 
 
 class IndexNotation(Notation):

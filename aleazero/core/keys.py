@@ -36,17 +36,36 @@ def lane_keys(seed: int | Array, role: Role, move: int | Array, lanes: Array) ->
     return jax.vmap(lambda lane: jax.random.fold_in(base, lane))(lanes)
 
 
-def lane_words(keys: Array) -> Array:
-    """One 32-bit word per key, `[B]` uint32: the seed of a lane's cheap counters (see `mix`)."""
-    return jax.vmap(lambda key: jax.random.bits(key, dtype=jnp.uint32))(keys)
+def lane_words(keys: Array, count: int) -> Array:
+    """`count` 32-bit words per key, `[count, B]` uint32: seeds of a lane's cheap counters (see `mix`).
+
+    Mixed from the keys' own data, which is well mixed already where the keys come from `lane_keys`.
+    """
+    data = jax.random.key_data(keys)
+    counters = jnp.arange(1, count + 1, dtype=jnp.uint32)[:, None]
+    words = jnp.broadcast_to(jnp.uint32(0x5BF03635), counters.shape)
+    for i in range(data.shape[-1]):
+        words = mix(words ^ data[None, :, i], counters + jnp.uint32(count * i))
+    return words
 
 
 def mix(word: Array, counter: Array) -> Array:
     """A well-mixed 32-bit word of `(word, counter)`: two rounds of multiply and xor-shift.
 
-    Cheap enough for the inside of a search; not a replacement for keys anywhere else.
+    Cheap to run and to compile, so it serves inside a search; not a replacement for keys anywhere else.
     """
     x = word ^ (counter.astype(jnp.uint32) * jnp.uint32(0x9E3779B1))
     x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
     x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
     return x ^ (x >> 16)
+
+
+def unit(word: Array) -> Array:
+    """A 32-bit word as float32 in [0, 1), exactly."""
+    return (word >> 8).astype(jnp.float32) * jnp.float32(2.0**-24)
+
+
+def gumbel_noise(words: Array, count: int) -> Array:
+    """`[B, count]` Gumbel noise from words `[B]`."""
+    bits = mix(words[:, None], jnp.arange(count, dtype=jnp.uint32)[None])
+    return -jnp.log(-jnp.log(jnp.maximum(unit(bits), 2.0**-25)))

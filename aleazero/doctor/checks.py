@@ -346,7 +346,7 @@ def text_of(patient: Patient, states: Any, wrong: np.ndarray) -> str:
 def _lanes(tree: Tree, keep: np.ndarray) -> Tree:
     """The tree of some of its lanes."""
     index = np.flatnonzero(keep)
-    nodes = {"low", "high", "evaluations", "root_bonus", "words", "keys"}
+    nodes = {"low", "high", "evaluations", "root_bonus", "words", "action_words"}
     scalars = {"next_node", "simulation"}
     taken = {
         name: value if name in scalars or value.ndim == 1 and name not in nodes

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from aleazero.core.game import Game
-from aleazero.core.keys import mix
+from aleazero.core.keys import mix, unit
 from aleazero.core.records import Evaluate, Prediction, Weights
 
 
@@ -35,9 +35,8 @@ def hashed(game: Game, seed: int = 0) -> Evaluate:
         bits = jax.lax.bitcast_convert_type(observations.reshape(-1, size).astype(jnp.float32), jnp.uint32)
         words = (mix(bits, bits >> 7) * jnp.asarray(factors)[None]).sum(-1, dtype=jnp.uint32)
         actions = jnp.arange(1, spec.num_actions + 1, dtype=jnp.uint32)
-        unit = 2.0**-24
-        value = (mix(words, jnp.zeros_like(words)) >> 8).astype(jnp.float32) * unit
-        logits = (mix(words[:, None], actions[None]) >> 8).astype(jnp.float32) * unit
+        value = unit(mix(words, jnp.zeros_like(words)))
+        logits = unit(mix(words[:, None], actions[None]))
         return Prediction(logits=4.0 * logits - 2.0, value=1.6 * value - 0.8)
 
     return evaluate

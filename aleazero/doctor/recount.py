@@ -24,7 +24,7 @@ def recount(plan: Plan, tree: Tree, evaluate: Evaluate, weights: Weights = (), *
 class _Recount:
     def __init__(self, plan: Plan, tree: Tree, evaluate: Evaluate, weights: Weights) -> None:
         self.plan = plan
-        self.tree = {name: np.asarray(value) for name, value in vars(tree).items() if name != "keys"}
+        self.tree = {name: np.asarray(value) for name, value in vars(tree).items()}
         self.live = self.tree["lineage"].any(-1)  # [N, B]
         self.states = self._unpack(self.tree["states"])
         self.opinion = self._opinions(evaluate, weights)

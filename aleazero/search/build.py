@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.game import Game, seat_sign
-from aleazero.core.keys import lane_words
+from aleazero.core.keys import gumbel_noise, lane_words
 from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
 from aleazero.search import chance, gumbel, puct
@@ -72,19 +72,20 @@ class Search:
     def plant(self, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Knobs) -> Tree:
         """A tree that holds only its evaluated roots. Where chance is sampled, it is reseeded first."""
         game, kind = self.plan.game, self.plan.config.kind
-        noise_keys, word_keys, chance_keys = (_fold(keys, n) for n in (1, 0, 3))
+        words, noise_words, action_words, *fresh = lane_words(keys, 3 + jax.random.key_data(keys).shape[-1])
         if game.spec.chance == "sampled":
-            states = jax.vmap(game.reseed)(states, chance_keys)
+            fresh_keys = jax.random.wrap_key_data(jnp.stack(fresh, -1), impl=jax.random.key_impl(keys))
+            states = jax.vmap(game.reseed)(states, fresh_keys)
         prediction = evaluate(weights, jax.vmap(game.observe)(states))
         priors, actions = self.plan.decision_edges(prediction.logits, states)
         bonus = jnp.zeros_like(priors)
         if kind == "gumbel":
-            bonus = knobs.gumbel_scale * jax.vmap(lambda key: jax.random.gumbel(key, priors.shape[1:]))(noise_keys)
+            bonus = knobs.gumbel_scale * gumbel_noise(noise_words, priors.shape[-1])
         elif kind == "puct":
-            priors = puct.noisy_priors(noise_keys, priors, knobs)
+            priors = puct.noisy_priors(noise_words, priors, knobs)
         sign = seat_sign(states.to_play)
         value = sign * prediction.value.astype(jnp.float32)
-        tree = _empty(self.plan, keys, lane_words(word_keys), bonus, value)
+        tree = _empty(self.plan, words, action_words, bonus, value)
         tree = replace(
             tree,
             states=tree.states.at[ROOT].set(jax.vmap(game.pack)(states)),
@@ -226,7 +227,9 @@ class Search:
     # ---- choosing edges
 
     def choose_at_root(self, tree: Tree, knobs: Knobs) -> Tree:
-        """Lets the root choose its next edge; needed whenever its priors change."""
+        """Lets the root choose its next edge; needed whenever its priors change. A Gumbel root chooses each time."""
+        if self.plan.config.kind == "gumbel":
+            return tree
         root = jnp.full((1, *tree.words.shape), ROOT, jnp.int32)
         next_edge, next_child = remember(tree.next_edge, tree.next_child, root, *self._choose(tree, root, knobs))
         return replace(tree, next_edge=next_edge, next_child=next_child)
@@ -250,8 +253,9 @@ class Search:
         here = view(tree, node)
         edge = _argmax((gumbel.score if self.plan.config.kind == "gumbel" else puct.score)(here, knobs))
         if self.plan.explicit:
+            words = jnp.broadcast_to(tree.words, node.shape)
             probs = here.priors[..., : self.plan.game.spec.num_chance_outcomes]
-            edge = jnp.where(here.is_chance, self.plan.draw(tree.words, node, here.node_visits, probs), edge)
+            edge = jnp.where(here.is_chance, self.plan.draw(words, node, here.node_visits, probs), edge)
         return edge, edge_of(here.children, edge)
 
     # ---- result
@@ -264,7 +268,7 @@ class Search:
             edge = _argmax(gumbel.best_score(root, tree.root_bonus))
         else:
             policy = puct.policy(root)
-            edge = puct.choose(_fold(tree.keys, 2), policy, root.priors, knobs.temperature)
+            edge = puct.choose(tree.action_words, policy, root.priors, knobs.temperature)
         actions = tree.actions[ROOT]
         return SearchResult(
             action=edge_of(actions, edge).astype(jnp.int32),
@@ -286,9 +290,9 @@ def build_search(game: Game, config: SearchConfig) -> Search:
     return Search(Plan(game, config))
 
 
-def _empty(plan: Plan, keys: Array, words: Array, bonus: Array, value: Array) -> Tree:
+def _empty(plan: Plan, words: Array, action_words: Array, bonus: Array, value: Array) -> Tree:
     """Room for a tree. `value` is what is known of the root: the range of values starts there."""
-    n, b, e = plan.num_nodes, keys.shape[0], plan.num_edges
+    n, b, e = plan.num_nodes, words.shape[0], plan.num_edges
     return Tree(
         states=jnp.zeros((n, b, plan.game.packed_size), jnp.uint8),
         turn=jnp.zeros((n, b), jnp.int8),
@@ -309,12 +313,8 @@ def _empty(plan: Plan, keys: Array, words: Array, bonus: Array, value: Array) ->
         evaluations=jnp.ones(b, jnp.int32),
         root_bonus=bonus,
         words=words,
-        keys=keys,
+        action_words=action_words,
     )
-
-
-def _fold(keys: Array, number: int) -> Array:
-    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
 
 def _argmax(scores: Array) -> Array:

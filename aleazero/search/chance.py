@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.core.keys import mix
+from aleazero.core.keys import mix, unit
 from aleazero.search.tree import Tree, rows
 
 GOLDEN = 0x9E3779B9  # 2**32 over the golden ratio: multiples of it fill the circle evenly
@@ -28,10 +28,9 @@ def draw(words: Array, node: Array, visit: Array, probs: Array, *, evenly: bool)
         point = mix(words, node) + visit * jnp.uint32(GOLDEN)
     else:
         point = mix(mix(words, node), visit)
-    unit = (point >> 8).astype(jnp.float32) * jnp.float32(2.0**-24)  # in [0, 1), exactly
     probs = jnp.maximum(probs, 0.0)
     upto = probs @ jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
-    return (upto <= unit[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)
+    return (upto <= unit(point)[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)
 
 
 def back_up_exactly(tree: Tree, stats: Array, leaf: Array, value: Array) -> Array:

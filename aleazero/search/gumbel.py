@@ -9,7 +9,8 @@ Knows no game and no network.
 
 from __future__ import annotations
 
-import jax
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -42,7 +43,9 @@ def best_score(root: NodeView, gumbel: Array) -> Array:
 
 def improved_policy(node: NodeView) -> Array:
     """`[*, E]`: softmax of the logits plus the transformed completed Q-values; the policy target at the root."""
-    return jax.nn.softmax(_log_priors(node) + _transformed_values(node), axis=-1)
+    gain, highest = _transformed_values(node)
+    weights = jnp.maximum(node.priors, 0.0) * jnp.exp(gain - highest)
+    return weights / weights.sum(-1, keepdims=True)
 
 
 def halving_visit(num_edges: int, considered: Array, simulations: Array, simulation: Array) -> Array:
@@ -76,25 +79,29 @@ def _phase_widths(num_edges: int) -> np.ndarray:
 
 
 def _promise(root: NodeView, gumbel: Array, due: Array) -> Array:
-    logits = _log_priors(root)
-    logits = logits - logits.max(-1, keepdims=True)
-    promise = jnp.maximum(-1e9, gumbel + logits + _transformed_values(root))
+    logits = jnp.log(jnp.maximum(root.priors, _TINY))
+    promise = gumbel + logits + _transformed_values(root)[0]
     return jnp.where((root.priors >= 0) & (root.visits == due[:, None]), promise, -jnp.inf)
 
 
-def _transformed_values(node: NodeView) -> Array:
-    """sigma(completed Q), eq. 8 with eq. 33: unvisited edges get the mixed value, all are rescaled to 0..1."""
+def _transformed_values(node: NodeView) -> tuple[Array, Array]:
+    """sigma(completed Q), eq. 8 with eq. 33, `[*, E]`, and its maximum `[*, 1]`.
+
+    Unvisited edges get the mixed value; all are rescaled to 0..1. Reductions over the edges are stacked, so that a
+    device runs two of them in place of seven.
+    """
     visited = node.visits > 0
-    total = node.visits.sum(-1)
-    priors = jnp.maximum(node.priors, _TINY)
-    mass = jnp.where(visited, priors, 0.0).sum(-1)
-    average = jnp.where(visited, priors * node.values, 0.0).sum(-1) / jnp.where(mass > 0, mass, 1.0)
-    mixed = (node.raw + total * average) / (1.0 + total)
-    completed = jnp.where(visited, node.values, mixed[..., None])
-    low, high = completed.min(-1, keepdims=True), completed.max(-1, keepdims=True)
-    rescaled = (completed - low) / jnp.maximum(high - low, 1e-8)
-    return (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True)) * VALUE_SCALE * rescaled
+    priors = jnp.where(visited, jnp.maximum(node.priors, _TINY), 0.0)
+    visits, mass, weighted = _each(jnp.sum, node.visits, priors, priors * node.values)
+    mixed = (node.raw[..., None] + visits * weighted / jnp.where(mass > 0, mass, 1.0)) / (1.0 + visits)
+    completed = jnp.where(visited, node.values, mixed)
+    most, high, low = _each(jnp.max, node.visits, completed, -completed)
+    span = high + low  # low is the maximum of the negated values
+    scale = (MAX_VISIT_INIT + most) * VALUE_SCALE / jnp.maximum(span, 1e-8)
+    return scale * (completed + low), scale * span
 
 
-def _log_priors(node: NodeView) -> Array:
-    return jnp.where(node.priors >= 0, jnp.log(jnp.maximum(node.priors, _TINY)), -jnp.inf)
+def _each(reduce: Callable[..., Array], *tables: Array) -> tuple[Array, ...]:
+    """One reduction over the edges of several `[*, E]` tables, each giving `[*, 1]`."""
+    reduced = reduce(jnp.stack(tables, -2), -1)
+    return tuple(reduced[..., i, None] for i in range(len(tables)))

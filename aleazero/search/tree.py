@@ -49,7 +49,7 @@ class Tree:
     evaluations: Array  # [B] int32: rows the network was asked for
     root_bonus: Array  # [B, E] float32: what the root's rule adds to its edges (Gumbel noise), else zeros
     words: Array  # [B] uint32: the lane's word for chance draws
-    keys: Array  # [B] keys of the lanes
+    action_words: Array  # [B] uint32: the lane's word for the action drawn at the end
 
 
 @struct
@@ -66,7 +66,7 @@ class NodeView:
     node_visits: Array  # [*] float32
     node_value: Array  # [*] float32: mean value
     raw: Array  # [*] float32: the network's first opinion
-    width: Array  # [B] float32: how far apart the values seen in the tree are
+    width: Array  # [*] float32: how far apart the values seen in the tree are
     is_chance: Array  # [*] bool
 
 
@@ -74,7 +74,12 @@ def rows(array: Array, node: Array) -> Array:
     """`array[node[..., b], b]` for every lane: `[N, B, ...]` and `[*]` give `[*, ...]`. One flat gather."""
     num_nodes, num_lanes, *rest = array.shape
     flat = array.reshape(num_nodes * num_lanes, *rest)
-    return flat.at[node * num_lanes + jnp.arange(num_lanes)].get(**_IN_BOUNDS)
+    return flat.at[node * num_lanes + lanes_of(node)].get(**_IN_BOUNDS)
+
+
+def lanes_of(node: Array) -> Array:
+    """The lane of each of nodes `[*]`."""
+    return lax.broadcasted_iota(jnp.int32, node.shape, node.ndim - 1)
 
 
 def view(tree: Tree, node: Array) -> NodeView:
@@ -84,7 +89,7 @@ def view(tree: Tree, node: Array) -> NodeView:
     turn = rows(tree.turn, node).astype(jnp.float32)
     mine = rows(tree.stats, node)
     flat = tree.stats.reshape(num_nodes * num_lanes, 2)
-    index = jnp.abs(children) * num_lanes + jnp.arange(num_lanes)[:, None]
+    index = jnp.abs(children) * num_lanes + lanes_of(node)[..., None]
     theirs = flat.at[index].get(**_IN_BOUNDS)  # [*, E, 2]
     visits = jnp.where(children != 0, theirs[..., 0], 0.0)
     return NodeView(
@@ -95,7 +100,7 @@ def view(tree: Tree, node: Array) -> NodeView:
         node_visits=mine[..., 0],
         node_value=turn * mine[..., 1] / jnp.maximum(mine[..., 0], 1.0),
         raw=turn * rows(tree.raw, node),
-        width=tree.high - tree.low,
+        width=jnp.broadcast_to(tree.high - tree.low, node.shape),
         is_chance=turn == 0,
     )
 
@@ -108,7 +113,7 @@ def edge_of(table: Array, edge: Array) -> Array:
 def remember(next_edge: Array, next_child: Array, node: Array, edge: Array, child: Array) -> tuple[Array, Array]:
     """The two memories `[N, B]` once nodes `[L, B]` follow `edge` to `child`; a node may be named twice, alike."""
     num_nodes, num_lanes = next_edge.shape
-    index = node * num_lanes + jnp.arange(num_lanes)
+    index = node * num_lanes + lanes_of(node)
 
     def put(array: Array, new: Array) -> Array:
         return array.reshape(-1).at[index].set(new, **_IN_BOUNDS).reshape(num_nodes, num_lanes)
@@ -139,14 +144,14 @@ def extend_lineage(line: Array, at: Array, used: Array) -> Array:
 def members(line: Array, num_nodes: int) -> Array:
     """`[N, B]` bool from bits `[B, W]`: which nodes are in each lane's set."""
     shifts = jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
-    bits = (line.T[:, None, :] >> shifts) & 1  # [W, WORD, B]
+    bits = (line.T[:, None, :] >> shifts) & jnp.uint32(1)  # [W, WORD, B]
     return bits.reshape(num_nodes, -1).astype(jnp.bool_)
 
 
 def back_up(stats: Array, line: Array, value: Array) -> Array:
     """Stats after one visit to every node in `line` `[B, W]` that brought `value` `[B]`, seat 0's side."""
     visited = members(line, stats.shape[0])[..., None]
-    brought = jnp.stack([jnp.ones_like(value), value], -1)
+    brought = jnp.stack([jnp.ones_like(value), value], -1)[None]
     return stats + jnp.where(visited, brought, 0.0)
 
 

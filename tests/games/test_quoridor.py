@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import quoridor_reference as reference
-from quoridor_reference import Reference
+from tests.games.quoridor_reference import Reference
 
 from aleazero.core.errors import NotationError
 from aleazero.games.quoridor import rules
