@@ -200,9 +200,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, (low, high) in GROUPS.items():
         about = f"how many positions of {low} to {high} stones"
         parser.add_argument(f"--{name}", type=int, default=0, metavar="N", help=about)

@@ -38,7 +38,8 @@ def residual_mlp(
         for i in range(blocks):
             x = x + jax.nn.relu(x @ w["first"][i]) @ w["second"][i]
         return Prediction(
-            logits=(x @ w["policy"]).astype(jnp.float32), value=jnp.tanh((x @ w["value"])[:, 0].astype(jnp.float32))
+            logits=(x @ w["policy"]).astype(jnp.float32),
+            value=jnp.tanh((x @ w["value"])[:, 0].astype(jnp.float32)),
         )
 
     return evaluate, weights

@@ -42,7 +42,9 @@ def mctx_search(env: Any, evaluate: Evaluate, kind: str, simulations: int) -> Ca
     def search(weights: Weights, states: Any, key: Array) -> Any:
         prediction = evaluate(weights, states.observation.astype(jnp.float32))
         root = mctx.RootFnOutput(
-            prior_logits=_mask(prediction.logits, states.legal_action_mask), value=prediction.value, embedding=states
+            prior_logits=_mask(prediction.logits, states.legal_action_mask),
+            value=prediction.value,
+            embedding=states,
         )
         return policies[kind](
             params=weights,

@@ -40,15 +40,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args(argv)
     report = measure(
-        options.game, options.batch, options.simulations, options.kinds, options.rounds, peer=not options.no_peer
+        options.game,
+        options.batch,
+        options.simulations,
+        options.kinds,
+        options.rounds,
+        peer=not options.no_peer,
     )
     print(json.dumps(report) if options.json else _table(report))
     return 0
 
 
-def measure(
-    name: str, batch: int, budgets: list[int], kinds: list[str], rounds: int, *, peer: bool
-) -> dict[str, Any]:
+def measure(name: str, batch: int, budgets: list[int], kinds: list[str], rounds: int, *, peer: bool) -> dict[str, Any]:
     """Rates of everything, and ratios to the peer within each round."""
     game = PgxGame(name)
     dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
@@ -176,9 +179,8 @@ def _table(report: dict[str, Any]) -> str:
     ]
     for row in report["rows"]:
         ratio = f"{row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})" if "ratio" in row else ""
-        lines.append(
-            f"{row['name']:22}{row['per_second']:14,.0f}{row['of_network']:12.3f}{row['compile_seconds']:11.1f}   {ratio}"
-        )
+        speed = f"{row['per_second']:14,.0f}{row['of_network']:12.3f}{row['compile_seconds']:11.1f}"
+        lines.append(f"{row['name']:22}{speed}   {ratio}")
     lines += [f"cost per simulation grows {value:.2f}x: {name}" for name, value in report["growth"].items()]
     return "\n".join(lines)
 

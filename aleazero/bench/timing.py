@@ -42,9 +42,7 @@ def interleave(variants: Mapping[str, Callable[[int], Any]], *, rounds: int) -> 
     for number in range(rounds):
         for name, call in variants.items():
             spent[name].append(_seconds(call, number))
-    return {
-        name: Timing(name, first[name] - statistics.median(times), tuple(times)) for name, times in spent.items()
-    }
+    return {name: Timing(name, first[name] - statistics.median(times), tuple(times)) for name, times in spent.items()}
 
 
 def _seconds(call: Callable[[int], Any], number: int) -> float:

@@ -304,7 +304,7 @@ class IndexNotation(Notation):
     def parse_action(self, state: Any, text: str) -> int:
         """A legal action's number."""
         legal = sorted(int(a) for a in np.asarray(self.game.legal_list(state)) if a >= 0)
-        if not text.strip().isdigit() or int(text) not in legal:
+        if not text.strip().isdecimal() or int(text) not in legal:
             raise NotationError(f"move {text!r} is not legal here: legal are {', '.join(map(str, legal)) or 'none'}")
         return int(text)
 
@@ -324,8 +324,9 @@ class IndexNotation(Notation):
 
     def draw(self, state: Any) -> str:
         """Field by field."""
-        names = [f.name for f in dataclasses.fields(state)] if dataclasses.is_dataclass(state) else []
-        return "\n".join(f"{name}: {np.asarray(getattr(state, name)).tolist()}" for name in names)
+        leaves = jax.tree_util.tree_flatten_with_path(state)[0]
+        names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+        return "\n".join(f"{name}: {np.asarray(leaf).tolist()}" for name, (_, leaf) in zip(names, leaves, strict=True))
 
     def explain(self) -> str:
         """Numbers."""

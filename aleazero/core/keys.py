@@ -57,12 +57,14 @@ def mix(word: Array, counter: Array) -> Array:
     x = word ^ (counter.astype(jnp.uint32) * jnp.uint32(0x9E3779B1))
     x = (x ^ (x >> 16)) * jnp.uint32(0x7FEB352D)
     x = (x ^ (x >> 15)) * jnp.uint32(0x846CA68B)
-    return x ^ (x >> 16)
+    mixed: Array = x ^ (x >> 16)
+    return mixed
 
 
 def unit(word: Array) -> Array:
     """A 32-bit word as float32 in [0, 1), exactly."""
-    return (word >> 8).astype(jnp.float32) * jnp.float32(2.0**-24)
+    fraction: Array = (word >> 8).astype(jnp.float32) * jnp.float32(2.0**-24)
+    return fraction
 
 
 def gumbel_noise(words: Array, count: int) -> Array:

@@ -16,12 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.core.errors import GameContractError
 from aleazero.core.game import Game, HostGame
 from aleazero.core.keys import Role, lane_keys
 from aleazero.core.records import Evaluate
 from aleazero.doctor import CheckFailed, CheckSkipped
-from aleazero.doctor.evaluators import hashed, uniform
+from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.exact import solved_check
 from aleazero.doctor.recount import recount
 from aleazero.games.conformance import check_game, check_host_game
@@ -32,6 +31,7 @@ from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 from aleazero.search.tree import Tree
 
 LANES = 16  # positions searched at once
+TREE = 96  # simulations in a tree that is recounted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,37 +65,49 @@ class Patient:
         return build_search(self.game, SearchConfig(**settings))
 
     @functools.cached_property
+    def refutes(self) -> bool:
+        """Whether looking at every reply to every move is affordable."""
+        spec = self.game.spec
+        return spec.num_players == 2 and spec.max_legal <= 16 and spec.chance == "none"
+
+    @functools.cached_property
     def budget(self) -> int:
         """Simulations that try every action and then some."""
         return max(64, 2 * self.game.spec.max_legal)
 
     @functools.cached_property
-    def ignorant(self) -> Callable[[Any, Knobs], SearchResult]:
-        """PUCT with an evaluator that knows nothing, compiled."""
-        search, evaluate = self.search(max_simulations=self.budget), uniform(self.game)
-        run = jax.jit(lambda states, keys, knobs: search.run(evaluate, (), states, keys, knobs))
-        return lambda states, knobs: run(states, keys_for(states), knobs)
+    def evaluate(self) -> Evaluate:
+        """The evaluator of every check."""
+        return hashed(self.game)
 
-    @functools.cached_property
-    def block_search(self) -> Callable[[Any], SearchResult]:
-        """PUCT with room to refute every move."""
-        budget = 4 * self.game.spec.max_legal**2
-        search, evaluate = self.search(max_simulations=budget), uniform(self.game)
-        knobs = make_knobs(search.plan.config)
-        run = jax.jit(lambda states, keys: search.run(evaluate, (), states, keys, knobs))
-        return lambda states: run(states, keys_for(states))
+    @functools.cache  # noqa: B019 - lives as long as the examination
+    def compiled(self, kind: str, chance: str = "sampled") -> tuple[Search, Any]:
+        """A search, and it compiled as `(states, keys, knobs, loudness) -> (tree, result)`; one serves many checks."""
+        room = (
+            max(TREE, self.budget, 4 * self.game.spec.max_legal**2 if self.refutes else 0) if kind == "puct" else TREE
+        )
+        search = self.search(kind=kind, chance=chance, max_simulations=room)
+
+        def run(states: Any, keys: Array, knobs: Knobs, loudness: Array) -> tuple[Tree, SearchResult]:
+            tree = search.plant(self.evaluate, loudness, states, keys, knobs)
+            tree = search.grow(self.evaluate, loudness, tree, knobs)
+            return tree, search.result(tree, knobs)
+
+        return search, jax.jit(run)
+
+    def run(
+        self, states: Any, simulations: int, *, kind: str = "puct", chance: str = "sampled",
+        loudness: np.ndarray = OPINIONATED, **knobs: Any,
+    ) -> tuple[Search, Tree, SearchResult]:  # fmt: skip
+        """Searches from states `[B]` by a shared compiled search."""
+        search, run = self.compiled(kind, chance)
+        settings = make_knobs(search.plan.config, simulations=simulations, **knobs)
+        return search, *run(states, keys_for(states), settings, loudness)
 
 
-def keys_for(states: Any, first: int = 0) -> Array:
+def keys_for(states: Any) -> Array:
     """A key per lane."""
-    return lane_keys(0, Role.SEARCH, 0, first + jnp.arange(states.to_play.shape[0]))
-
-
-def grown(search: Search, evaluate: Evaluate, states: Any) -> Tree:
-    """A tree of all the simulations it has room for, without root noise."""
-    knobs = make_knobs(search.plan.config)
-    grow = jax.jit(lambda s, k: search.grow(evaluate, (), search.plant(evaluate, (), s, k, knobs), knobs))
-    return grow(states, keys_for(states))
+    return lane_keys(0, Role.SEARCH, 0, jnp.arange(states.to_play.shape[0]))
 
 
 # ---- rules
@@ -123,32 +135,37 @@ def win_in_one(patient: Patient) -> str:
     mover = np.asarray(steps.state.to_play)
     winners &= np.take_along_axis(np.asarray(steps.after.returns), mover[:, None].astype(int), -1)[:, 0] > 0
     states = patient.positions(winners, "no game was won by the player who moved")
-    result = patient.ignorant(states, make_knobs(SearchConfig(max_simulations=patient.budget)))
+    _, _, result = patient.run(states, patient.budget, loudness=IGNORANT)
     points = final_points(patient.game, states, result.action)
     missed = ~(points > 0)
     if missed.any():
-        raise CheckFailed(f"{missed.sum()} of {len(missed)} wins in one were missed, as in {text_of(patient, states, missed)}")
+        raise CheckFailed(
+            f"{missed.sum()} of {len(missed)} wins in one were missed, as in {text_of(patient, states, missed)}"
+        )
     visits = np.asarray(result.visits)
     share = np.take_along_axis(visits, np.asarray(result.edge)[:, None], -1)[:, 0] / visits.sum(-1)
     forced = (np.asarray(result.actions) >= 0).sum(-1) == 1
     if (share[~forced] < 0.3).any():
-        raise CheckFailed(f"a win in one keeps only {share.min():.0%} of the visits: revisits of finished games are lost")
+        raise CheckFailed(
+            f"a win in one keeps only {share.min():.0%} of the visits: revisits of finished games are lost"
+        )
     return f"{len(missed)} positions, the win keeps {share.mean():.0%} of {patient.budget} visits"
 
 
 def block_in_one(patient: Patient) -> str:
     """PUCT that knows nothing does not hand the other player a win in one."""
-    spec = patient.game.spec
-    if spec.num_players != 2 or spec.max_legal > 16 or spec.chance != "none":
+    if not patient.refutes:
         raise CheckSkipped("looks at every reply to every move: two players, at most 16 actions, no chance")
     safe, threatened = safe_actions(patient)
     states = patient.positions(threatened, "random play met no position where one side must stop a win")
     rows = np.flatnonzero(threatened)
     rows = rows[np.linspace(0, len(rows) - 1, LANES).astype(int)]
-    edge = np.asarray(patient.block_search(states).edge)
-    missed = ~safe[rows, edge]
+    _, _, result = patient.run(states, 4 * patient.game.spec.max_legal**2, loudness=IGNORANT)
+    missed = ~safe[rows, np.asarray(result.edge)]
     if missed.any():
-        raise CheckFailed(f"{missed.sum()} of {LANES} threats were not stopped, as in {text_of(patient, states, missed)}")
+        raise CheckFailed(
+            f"{missed.sum()} of {LANES} threats were not stopped, as in {text_of(patient, states, missed)}"
+        )
     return f"{LANES} positions"
 
 
@@ -157,64 +174,62 @@ def recounted(patient: Patient) -> str:
     game = patient.game
     states = patient.positions(patient.decides, "random play met no decision")
     modes = ["sampled", "exact"] if game.spec.chance == "explicit" else ["sampled"]
-    evaluate = hashed(game)
     trees = 0
     for kind in ("puct", "gumbel"):
         for mode in modes:
-            search = patient.search(kind=kind, chance=mode, max_simulations=96)
-            problems = recount(search.plan, grown(search, evaluate, states), evaluate)
+            search, tree, _ = patient.run(states, TREE, kind=kind, chance=mode)
+            problems = recount(search.plan, tree, patient.evaluate, OPINIONATED)
             if problems:
                 raise CheckFailed(f"{kind} search, {mode} chance: " + "; ".join(problems))
             trees += LANES
-    return f"{trees} trees of 96 simulations"
+    return f"{trees} trees of {TREE} simulations"
 
 
 def kept_subtree(patient: Patient) -> str:
     """A subtree that is kept describes the position it is kept for, to the last visit."""
-    game = patient.game
+    game, evaluate, budget = patient.game, patient.evaluate, 64
     if game.spec.chance != "none":
         raise CheckSkipped("needs a game whose moves decide what follows")
     states = patient.positions(patient.decides & ~np.asarray(patient.steps.after.terminated), "no game goes on")
-    search, evaluate = patient.search(max_simulations=64, reuse=True), hashed(game)
+    search = patient.search(max_simulations=budget, reuse=True)
     knobs = make_knobs(search.plan.config)
 
     @jax.jit
-    def twice(states: Any, keys: Array) -> tuple[Tree, Array]:
-        tree = search.grow(evaluate, (), search.plant(evaluate, (), states, keys, knobs), knobs)
+    def twice(states: Any, keys: Array) -> tuple[Tree, Array, Array]:
+        tree = search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, states, keys, knobs), knobs)
         result = search.result(tree, knobs)
         after = jax.vmap(game.apply_action)(states, result.action)
-        next_tree = regrow(search, tree, (result.edge,), evaluate, (), after, keys, knobs)
-        return search.grow(evaluate, (), next_tree, knobs), next_tree.stats[0, :, 0] - 1.0
+        tree = regrow(search, tree, (result.edge,), evaluate, OPINIONATED, after, keys, knobs)
+        known = tree.stats[0, :, 0] - 1.0
+        return search.grow(evaluate, OPINIONATED, tree, knobs), known, ~after.terminated
 
-    tree, known = twice(states, keys_for(states))
-    over = np.asarray(jax.vmap(game.unpack)(tree.states[0]).terminated)
-    problems = recount(search.plan, _lanes(tree, ~over), evaluate, root_visits=False)
+    tree, known, goes_on = twice(states, keys_for(states))
+    lanes = np.flatnonzero(np.asarray(goes_on))
+    problems = recount(search.plan, tree, evaluate, OPINIONATED, lanes=lanes, root_visits=False)
+    kept, visits = np.asarray(known)[lanes], np.asarray(tree.stats)[0, lanes, 0]
+    if not (kept > 0).any():
+        problems.append("no lane kept anything")
+    if (visits != 1 + kept + budget).any():
+        problems.append("visits kept and visits made do not add up at the root")
     if problems:
         raise CheckFailed("; ".join(problems))
-    if not (np.asarray(known)[~over] > 0).any():
-        raise CheckFailed("no lane kept anything")
-    wanted = 1 + np.asarray(known) + 64
-    if (np.asarray(tree.stats[0, :, 0]) != wanted)[~over].any():
-        raise CheckFailed("visits kept and visits made do not add up at the root")
-    return f"{int(np.asarray(known)[~over].sum())} visits kept in {int((~over).sum())} lanes"
+    return f"{int(kept.sum())} visits kept in {len(lanes)} lanes"
 
 
 def moves_twice(patient: Patient) -> str:
     """Where a player moves twice running, the second move is still theirs."""
-    game = patient.game
-    search, evaluate = patient.search(max_simulations=96), hashed(game)
     states = patient.positions(patient.decides, "random play met no decision")
-    tree = grown(search, evaluate, states)
+    search, tree, _ = patient.run(states, TREE)
     turn, parents = np.asarray(tree.turn), np.asarray(tree.parents)
     above = np.take_along_axis(turn, parents, 0)
     grand = np.take_along_axis(turn, np.take_along_axis(parents, parents, 0), 0)
-    live = np.asarray(tree.lineage).any(-1)
+    live = np.asarray(np.asarray(tree.lineage).any(-1))
     live[0] = False
     decided = np.where(above == 0, grand, above)  # who decided last, nature apart
     twice = live & (turn != 0) & (turn == decided)
     if not twice.any():
         raise CheckSkipped("no player ever moves twice running here")
-    problems = recount(search.plan, tree, evaluate)
+    problems = recount(search.plan, tree, patient.evaluate, OPINIONATED)
     if problems:
         raise CheckFailed("; ".join(problems))
     return f"{int(twice.sum())} nodes where the same player moves again"
@@ -224,7 +239,7 @@ def forced_move(patient: Patient) -> str:
     """A player with one legal action (a forced pass is one) takes it, with every visit."""
     single = (np.asarray(patient.steps.legal) >= 0).sum(-1) == 1
     states = patient.positions(single & patient.decides, "no player ever has exactly one action")
-    result = patient.ignorant(states, make_knobs(SearchConfig(max_simulations=patient.budget), simulations=32))
+    _, _, result = patient.run(states, 32, loudness=IGNORANT)
     legal = np.asarray(jax.vmap(patient.game.legal_list)(states)).max(-1)
     if (np.asarray(result.action) != legal).any() or (np.asarray(result.visits).max(-1) != 32).any():
         raise CheckFailed("a forced move was not taken with every visit")
@@ -236,32 +251,30 @@ def expectation(patient: Patient) -> str:
     game, spec = patient.game, patient.game.spec
     if spec.chance != "explicit":
         raise CheckSkipped("the game has no chance states")
-    states = patient.positions(patient.decides, "random play met no decision")
-    search, evaluate = patient.search(chance="exact", max_simulations=spec.max_legal), hashed(game)
+    choice = (np.asarray(patient.steps.legal) >= 0).sum(-1) > 1
+    states = patient.positions(patient.decides & choice, "no player ever has a choice")
     legal = np.asarray(jax.vmap(game.legal_list)(states))
-    knobs = make_knobs(search.plan.config, exploration=1e6)  # so that no action waits for another's second visit
-    result = jax.jit(lambda s, k: search.run(evaluate, (), s, k, knobs))(states, keys_for(states))
-    expected = one_ply_expectimax(game, evaluate, states, legal)
+    # Exploration so great, and actions so alike, that none waits for another's second visit.
+    _, _, result = patient.run(states, spec.max_legal, chance="exact", exploration=1e6, loudness=UNDECIDED)
+    expected = one_ply_expectimax(game, patient.evaluate, states, legal)
     once = (np.asarray(result.visits)[:, : spec.max_legal] == 1) & (legal >= 0)
     off = np.abs(np.asarray(result.values)[:, : spec.max_legal] - expected)[once]
     if not once.any() or (off > 1e-5).any():
-        raise CheckFailed(f"values differ from the expectation by up to {off.max(initial=np.inf):.2g}")
+        raise CheckFailed(
+            f"values differ from the expectation by up to {off.max(initial=0.0):.2g} ({once.sum()} actions)"
+        )
     return f"{int(once.sum())} actions"
 
 
 def mirror(patient: Patient) -> str:
     """With the seats swapped, the same search: perspective comes from to_play alone."""
-    game = patient.game
-    swaps = [symmetry for symmetry in game.symmetries if symmetry.swaps_seats]
+    swaps = [symmetry for symmetry in patient.game.symmetries if symmetry.swaps_seats]
     if not swaps:
         raise CheckSkipped("the game declares no symmetry that swaps the seats")
     states = patient.positions(patient.decides, "random play met no decision")
-    evaluate = hashed(game)
+    swapped = jax.vmap(swaps[0].turn)(states)
     for kind in ("puct", "gumbel"):
-        search = patient.search(kind=kind, max_simulations=48)
-        knobs = make_knobs(search.plan.config, noise_fraction=0.25)
-        run = jax.jit(lambda s, k, search=search, knobs=knobs: search.run(evaluate, (), s, k, knobs))
-        one, two = run(states, keys_for(states)), run(jax.vmap(swaps[0].turn)(states), keys_for(states))
+        (_, _, one), (_, _, two) = (patient.run(s, 48, kind=kind, noise_fraction=0.25) for s in (states, swapped))
         for field in ("visits", "values", "value", "policy"):
             if not np.allclose(getattr(one, field), getattr(two, field), atol=1e-5):
                 raise CheckFailed(f"{kind}: {field} changed when the players changed seats")
@@ -270,20 +283,24 @@ def mirror(patient: Patient) -> str:
 
 def one_by_one(patient: Patient) -> str:
     """A batch gives each lane what it gets alone; and one program serves every budget, temperature and noise."""
-    game, evaluate = patient.game, hashed(patient.game)
     states = patient.positions(patient.decides, "random play met no decision")
-    search = patient.search(kind="gumbel", max_simulations=48)
-    config = search.plan.config
-    run = jax.jit(lambda s, k, knobs: search.run(evaluate, (), s, k, knobs))
-    keys = keys_for(states)
-    batch = run(states, keys, make_knobs(config, simulations=40))
+    search, run = patient.compiled("gumbel")
+    config, keys = search.plan.config, keys_for(states)
+    knobs = make_knobs(config, simulations=40)
+    _, batch = run(states, keys, knobs, OPINIONATED)
     for lane in (0, LANES // 2, LANES - 1):
-        alone = run(jax.tree.map(lambda x, i=lane: x[i : i + 1], states), keys[lane : lane + 1], make_knobs(config, simulations=40))
+        one = jax.tree.map(lambda x, i=lane: x[i : i + 1], states)
+        _, alone = run(one, keys[lane : lane + 1], knobs, OPINIONATED)
         if (np.asarray(alone.visits[0]) != np.asarray(batch.visits[lane])).any():
             raise CheckFailed(f"lane {lane} searched otherwise in a batch than alone")
-    before = run._cache_size()
-    run(states, keys, make_knobs(config, simulations=3, temperature=1.0, gumbel_scale=0.0, max_considered=4))
-    if run._cache_size() != before:
+    programs = run._cache_size()
+    run(
+        states,
+        keys,
+        make_knobs(config, simulations=3, temperature=1.0, gumbel_scale=0.0, max_considered=4),
+        OPINIONATED,
+    )
+    if run._cache_size() != programs:
         raise CheckFailed("other knobs made the search compile again")
     return "3 lanes alone and in a batch; 2 settings, 1 program"
 
@@ -330,7 +347,7 @@ def one_ply_expectimax(game: Game, evaluate: Evaluate, states: Any, legal: np.nd
     spread, probs = jax.jit(jax.vmap(jax.vmap(follow, (None, 0)), (0, 0)))(states, jnp.asarray(legal))
     shape = probs.shape  # [B, K, C]
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), spread)
-    opinion = np.asarray(evaluate((), jax.vmap(game.observe)(flat)).value).reshape(shape)
+    opinion = np.asarray(evaluate(OPINIONATED, jax.vmap(game.observe)(flat)).value).reshape(shape)
     me = np.asarray(states.to_play)[:, None, None]
     theirs = np.where(np.asarray(spread.to_play) == me, opinion, -opinion)
     final = np.where(me == 0, spread.returns[..., 0], spread.returns[..., -1]) / game.spec.scale
@@ -341,19 +358,6 @@ def text_of(patient: Patient, states: Any, wrong: np.ndarray) -> str:
     """The first of the positions that went wrong."""
     first = int(wrong.argmax())
     return repr(patient.game.notation.format_state(jax.tree.map(lambda x: x[first], states)))
-
-
-def _lanes(tree: Tree, keep: np.ndarray) -> Tree:
-    """The tree of some of its lanes."""
-    index = np.flatnonzero(keep)
-    nodes = {"low", "high", "evaluations", "root_bonus", "words", "action_words"}
-    scalars = {"next_node", "simulation"}
-    taken = {
-        name: value if name in scalars or value.ndim == 1 and name not in nodes
-        else value[index] if name in nodes else value[:, index]
-        for name, value in vars(tree).items()
-    }  # fmt: skip
-    return Tree(**taken)
 
 
 CHECKS: Mapping[str, Callable[[Any], str]] = {
@@ -370,5 +374,3 @@ CHECKS: Mapping[str, Callable[[Any], str]] = {
     "exact solution": solved_check,
 }
 HOST_CHECKS: Mapping[str, Callable[[Any], str]] = {"contract": host_contract}
-
-__all__ = ["CHECKS", "HOST_CHECKS", "GameContractError", "Patient"]

@@ -16,23 +16,59 @@ from aleazero.search.plan import Plan
 from aleazero.search.tree import Tree
 
 
-def recount(plan: Plan, tree: Tree, evaluate: Evaluate, weights: Weights = (), *, root_visits: bool = True) -> list[str]:
-    """What is wrong with a tree grown without root noise; an empty list if nothing is."""
-    return _Recount(plan, tree, evaluate, weights).problems(root_visits)
+def recount(
+    plan: Plan, tree: Tree, evaluate: Evaluate, weights: Weights, *,
+    lanes: np.ndarray | None = None, root_visits: bool = True,
+) -> list[str]:  # fmt: skip
+    """What is wrong with a tree grown without root noise; an empty list if nothing is.
+
+    Args:
+        plan: the game and settings the tree was grown with.
+        tree: the tree.
+        evaluate: the evaluator it was grown with.
+        weights: and its weights.
+        lanes: which lanes to look at; all by default.
+        root_visits: whether the root has been visited once a simulation; not so where a subtree was kept.
+    """
+    arrays = {name: np.asarray(value) for name, value in vars(tree).items() if name in _NODE_FIELDS}
+    if not plan.exact:
+        del arrays["outcome_values"]
+    if lanes is not None:
+        arrays = {name: value[:, lanes] for name, value in arrays.items()}
+    return _Recount(plan, arrays, evaluate, weights).problems(int(tree.simulation) if root_visits else None)
+
+
+_NODE_FIELDS = (
+    "states",
+    "turn",
+    "actions",
+    "priors",
+    "children",
+    "outcome_values",
+    "stats",
+    "lineage",
+    "parents",
+)
 
 
 class _Recount:
-    def __init__(self, plan: Plan, tree: Tree, evaluate: Evaluate, weights: Weights) -> None:
-        self.plan = plan
-        self.tree = {name: np.asarray(value) for name, value in vars(tree).items()}
-        self.live = self.tree["lineage"].any(-1)  # [N, B]
+    def __init__(self, plan: Plan, tree: dict[str, np.ndarray], evaluate: Evaluate, weights: Weights) -> None:
+        self.plan, self.tree = plan, tree
+        self.live = np.asarray(self.tree["lineage"].any(-1))  # [N, B]
         self.states = self._unpack(self.tree["states"])
         self.opinion = self._opinions(evaluate, weights)
 
-    def problems(self, root_visits: bool) -> list[str]:
-        found = [*self._links(), *self._turns(), *self._priors(), *self._visits(), *self._sums(), *self._draws()]
-        simulations = int(self.tree["simulation"])
-        if root_visits and (self.tree["stats"][0, :, 0] != 1 + simulations).any():
+    def problems(self, simulations: int | None) -> list[str]:
+        """All of them."""
+        found = [
+            *self._links(),
+            *self._turns(),
+            *self._priors(),
+            *self._visits(),
+            *self._sums(),
+            *self._draws(),
+        ]
+        if simulations is not None and (self.tree["stats"][0, :, 0] != 1 + simulations).any():
             got = self.tree["stats"][0, :, 0].tolist()
             found.append(f"root visits are {got} after {simulations} simulations and the root's own evaluation")
         return found
@@ -63,7 +99,11 @@ class _Recount:
         mask[rows, legal[rows, places]] = True
         weight = np.where(mask, np.exp(logits - logits.max(-1, keepdims=True)), 0.0)
         priors = weight / np.maximum(weight.sum(-1, keepdims=True), 1e-30)
-        return {"value": value.reshape(n, b), "priors": priors.reshape(n, b, -1), "legal": legal.reshape(n, b, -1)}
+        return {
+            "value": value.reshape(n, b),
+            "priors": priors.reshape(n, b, -1),
+            "legal": legal.reshape(n, b, -1),
+        }
 
     # ---- what must agree with them
 
@@ -87,7 +127,9 @@ class _Recount:
         over = self.states.terminated[nodes, lanes]
         marked = children[above, lanes, edge] < 0
         if (over != marked).any():
-            problems.append(f"node {int(nodes[over != marked][0])}: only finished games are linked by a negative number")
+            problems.append(
+                f"node {int(nodes[over != marked][0])}: only finished games are linked by a negative number"
+            )
         dangling = self._linked() & ~self.live[np.abs(children), np.arange(children.shape[1])[None, :, None]]
         if dangling.any():
             problems.append(f"node {int(np.argwhere(dangling)[0][0])} links to a node that is not there")
@@ -129,7 +171,9 @@ class _Recount:
             stored = priors[..., : probs.shape[-1]]
             wrong = (self.live & self.states.is_chance)[..., None] & (np.abs(stored - probs) > 1e-6)
             problems += [f"chance node {int(np.argwhere(wrong)[0][0])} has wrong probabilities"] if wrong.any() else []
-        missing = decides & ((priors >= 0).sum(-1) != np.minimum((self.opinion["legal"] >= 0).sum(-1), self.plan.num_edges))
+        missing = decides & (
+            (priors >= 0).sum(-1) != np.minimum((self.opinion["legal"] >= 0).sum(-1), self.plan.num_edges)
+        )
         if missing.any() and self.plan.config.max_edges is None:
             problems.append(f"node {int(np.argwhere(missing)[0][0])} has not one edge for every legal action")
         return problems
@@ -147,12 +191,14 @@ class _Recount:
         return np.where(self.states.terminated, visits, np.where(passed, 0.0, 1.0))
 
     def _visits(self) -> list[str]:
-        visits = self.tree["stats"][..., 0]
-        wrong = self.live & (visits != self._own() + self._below(0))
+        visits, expected = self.tree["stats"][..., 0], self._own() + self._below(0)
+        wrong = self.live & (visits != expected)
         if not wrong.any():
             return []
         node, lane = (int(i) for i in np.argwhere(wrong)[0])
-        return [f"node {node} has {visits[node, lane]} visits; its children and its own make {(self._own() + self._below(0))[node, lane]}"]
+        return [
+            f"node {node} has {visits[node, lane]:g} visits; its own and its children's are {expected[node, lane]:g}"
+        ]
 
     def _sums(self) -> list[str]:
         stats = self.tree["stats"]
@@ -173,7 +219,11 @@ class _Recount:
         values = np.where(children != 0, below, self.tree["outcome_values"])
         expected = (np.maximum(self.tree["priors"], 0) * values).sum(-1)
         wrong = self.live & self.states.is_chance & (np.abs(means - expected) > 1e-4)
-        return [f"chance node {int(np.argwhere(wrong)[-1][0])} is not the expectation of its outcomes"] if wrong.any() else []
+        return (
+            [f"chance node {int(np.argwhere(wrong)[-1][0])} is not the expectation of its outcomes"]
+            if wrong.any()
+            else []
+        )
 
     def _draws(self) -> list[str]:
         """Visits to outcomes keep to nature's probabilities, as closely as an even draw must."""
@@ -184,5 +234,11 @@ class _Recount:
         visits = self.tree["stats"][children, np.arange(children.shape[1])[None, :, None], 0]
         visits = np.where(self.tree["children"][..., :c] != 0, visits, 0.0)
         total = visits.sum(-1, keepdims=True)
-        wrong = (np.abs(visits - total * self.tree["priors"][..., :c]) > 3.0).any(-1) & self.live & self.states.is_chance
-        return [f"chance node {int(np.argwhere(wrong)[0][0])} is not visited by nature's probabilities"] if wrong.any() else []
+        wrong = (
+            (np.abs(visits - total * self.tree["priors"][..., :c]) > 3.0).any(-1) & self.live & self.states.is_chance
+        )
+        return (
+            [f"chance node {int(np.argwhere(wrong)[0][0])} is not visited by nature's probabilities"]
+            if wrong.any()
+            else []
+        )

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from aleazero.core.errors import AleaError, GameContractError
+from aleazero.core.errors import GameContractError
 from aleazero.core.game import Game, GameSpec, HostGame
 from aleazero.games.wander import Steps, wander
 
@@ -79,7 +79,7 @@ class _Blame:
 def _differs(one: Any, two: Any) -> np.ndarray:
     """`[n]` bool: rows in which two arrays differ."""
     unequal = np.asarray(one != two)
-    return unequal.any(tuple(range(1, unequal.ndim)))
+    return np.asarray(unequal.any(tuple(range(1, unequal.ndim))))
 
 
 # ---- laws that need no play
@@ -88,13 +88,24 @@ def _differs(one: Any, two: Any) -> np.ndarray:
 def _check_shapes(game: Game) -> list[str]:
     spec, like = game.spec, game.state_like
     scalar, players = (), (spec.num_players,)
-    fields = {"to_play": scalar, "is_chance": scalar, "terminated": scalar, "rewards": players, "returns": players}
+    fields = {
+        "to_play": scalar,
+        "is_chance": scalar,
+        "terminated": scalar,
+        "rewards": players,
+        "returns": players,
+    }
     for name, shape in fields.items():
         if not hasattr(like, name):
             raise GameContractError("state fields", f"states of {spec.name!r} have no field {name!r}")
         if getattr(like, name).shape != shape:
             raise GameContractError("state fields", f"{name} has shape {getattr(like, name).shape}, not {shape}")
-    for name, kind in (("is_chance", jnp.bool_), ("terminated", jnp.bool_), ("rewards", jnp.float32), ("returns", jnp.float32)):
+    for name, kind in (
+        ("is_chance", jnp.bool_),
+        ("terminated", jnp.bool_),
+        ("rewards", jnp.float32),
+        ("returns", jnp.float32),
+    ):
         if getattr(like, name).dtype != kind:
             raise GameContractError("state fields", f"{name} is {getattr(like, name).dtype}, not {jnp.dtype(kind)}")
     action = jax.ShapeDtypeStruct((), jnp.int32)
@@ -109,7 +120,7 @@ def _check_shapes(game: Game) -> list[str]:
 
 
 def _same_tree(law: str, expected: Any, got: Any) -> None:
-    if jax.tree.structure(expected) != jax.tree.structure(got):
+    if str(jax.tree.structure(expected)) != str(jax.tree.structure(got)):
         raise GameContractError(law, f"returns {jax.tree.structure(got)}, not {jax.tree.structure(expected)}")
     paths = jax.tree_util.tree_flatten_with_path(expected)[0]
     for (path, old), new in zip(paths, jax.tree.leaves(got), strict=True):
@@ -156,20 +167,35 @@ def _primitives(jaxpr: Any) -> Iterator[str]:
 def _legal_list(game: Game, flat: Steps, blame: _Blame) -> None:
     legal, spec = np.asarray(flat.legal), game.spec
     silent = np.asarray(flat.state.is_chance | flat.state.terminated)
-    blame("legal_list", ((legal < -1) | (legal >= spec.num_actions)).any(-1), "an entry is neither -1 nor an action")
+    blame(
+        "legal_list",
+        ((legal < -1) | (legal >= spec.num_actions)).any(-1),
+        "an entry is neither -1 nor an action",
+    )
     ordered = np.sort(legal, -1)
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1)
     blame("legal_list", twice, lambda row: f"an action is listed twice: {legal[row].tolist()}")
     some = (legal >= 0).any(-1)
     blame("legal_list", some & silent, "actions are listed at a chance or terminal state")
-    blame("legal_list", ~some & ~silent, "no action is listed though a player is to act (a pass is an action too)")
+    blame(
+        "legal_list",
+        ~some & ~silent,
+        "no action is listed though a player is to act (a pass is an action too)",
+    )
+    # Random play starts again where a game ends, so terminal states are only met as what follows.
+    late = np.asarray(jax.jit(jax.vmap(game.legal_list))(flat.after) >= 0).any(-1)
+    blame(
+        "legal_list", late & np.asarray(flat.after.terminated), "actions are listed at the terminal state that follows"
+    )
 
 
 def _fields(game: Game, flat: Steps, blame: _Blame) -> None:
-    to_play = np.asarray(flat.after.to_play)
-    blame("to_play", (to_play < 0) | (to_play >= game.spec.num_players), "to_play is not a player afterwards")
-    both = np.asarray(flat.after.is_chance & flat.after.terminated)
-    blame("is_chance", both, "the state afterwards is both terminal and a chance state")
+    for state, when in ((flat.state, ""), (flat.after, " afterwards")):
+        to_play = np.asarray(state.to_play)
+        wrong = (to_play < 0) | (to_play >= game.spec.num_players)
+        blame("to_play", wrong, f"to_play is not a player{when}")
+        both = np.asarray(state.is_chance & state.terminated)
+        blame("is_chance", both, f"the state is both terminal and a chance state{when}")
     thrown = np.asarray(flat.after.is_chance) & (np.asarray(flat.action) >= 0)
     moved = np.asarray(flat.after.to_play != flat.state.to_play)
     blame("to_play", thrown & moved, "at the chance state that follows, to_play is not the player who acted")
@@ -181,14 +207,22 @@ def _points(game: Game, flat: Steps, blame: _Blame) -> None:
     before = np.asarray(flat.state.returns)
     blame("rewards", ~np.isfinite(rewards).all(-1) | ~np.isfinite(returns).all(-1), "points are not finite")
     wrong = acted & (np.abs(before + rewards - returns) > 1e-5).any(-1)
-    blame("returns", wrong, lambda i: f"{before[i].tolist()} + {rewards[i].tolist()} is not {returns[i].tolist()}")
+    blame(
+        "returns",
+        wrong,
+        lambda i: f"{before[i].tolist()} + {rewards[i].tolist()} is not {returns[i].tolist()}",
+    )
     if spec.num_players == 2:
         blame("zero sum", np.abs(returns.sum(-1)) > 1e-5, lambda i: f"returns are {returns[i].tolist()}")
     if spec.outcomes:
         points = np.array([o.points for o in spec.outcomes])
         strange = np.abs(returns[..., None] - points).min(-1) > 1e-5
         over = np.asarray(flat.after.terminated)
-        blame("outcomes", strange.any(-1) & over, lambda i: f"final returns {returns[i].tolist()} are no outcome's points")
+        blame(
+            "outcomes",
+            strange.any(-1) & over,
+            lambda i: f"final returns {returns[i].tolist()} are no outcome's points",
+        )
 
 
 def _chance(game: Game, flat: Steps, blame: _Blame) -> None:
@@ -200,24 +234,30 @@ def _chance(game: Game, flat: Steps, blame: _Blame) -> None:
     bad = at_chance & ((np.abs(probs.sum(-1) - 1) > 1e-5) | (probs < 0).any(-1) | ~np.isfinite(probs).all(-1))
     blame("chance_probs", bad, lambda row: f"{probs[row].tolist()} is no distribution")
     again = at_chance & np.asarray(flat.after.is_chance)
-    blame("apply_chance", again, "nature's move leads to another chance state; fold the two draws into one outcome")
+    blame(
+        "apply_chance",
+        again,
+        "nature's move leads to another chance state; fold the two draws into one outcome",
+    )
     if not at_chance.any():
         raise GameContractError("is_chance", "spec.chance is 'explicit', but random play met no chance state")
 
 
 def _observation(game: Game, flat: Steps, blame: _Blame) -> None:
-    seen = np.asarray(jax.jit(jax.vmap(game.observe))(flat.state), np.float32)
-    blame("observe", ~np.isfinite(seen.reshape(len(seen), -1)).all(-1), "the observation is not finite")
+    observe = jax.jit(jax.vmap(game.observe))
+    for state, when in ((flat.state, ""), (flat.after, " afterwards")):
+        seen = np.asarray(observe(state), np.float32)
+        blame("observe", ~np.isfinite(seen.reshape(len(seen), -1)).all(-1), f"the observation is not finite{when}")
 
 
 def _packing(game: Game, flat: Steps, blame: _Blame) -> None:
-    back = jax.jit(jax.vmap(lambda state: game.unpack(game.pack(state))))(flat.state)
-    _same_tree("pack", jax.eval_shape(lambda s: s, flat.state), jax.eval_shape(lambda s: s, back))
-    for (path, old), new in zip(
-        jax.tree_util.tree_flatten_with_path(flat.state)[0], jax.tree.leaves(back), strict=True
-    ):
-        differs = _differs(old, new)
-        blame("pack", differs, f"unpack(pack(state)) changes {jax.tree_util.keystr(path)}")
+    there_and_back = jax.jit(jax.vmap(lambda state: game.unpack(game.pack(state))))
+    for state, when in ((flat.state, ""), (flat.after, " of the state afterwards")):
+        back = there_and_back(state)
+        _same_tree("pack", jax.eval_shape(lambda s: s, state), jax.eval_shape(lambda s: s, back))
+        leaves = jax.tree_util.tree_flatten_with_path(state)[0]
+        for (path, old), new in zip(leaves, jax.tree.leaves(back), strict=True):
+            blame("pack", _differs(old, new), f"unpack(pack(state)) changes {jax.tree_util.keystr(path)}{when}")
 
 
 def _purity(game: Game, flat: Steps, blame: _Blame) -> None:
@@ -241,8 +281,8 @@ def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
             names = [notation.format_action(state, a) for a in legal]
             parsed = [notation.parse_action(state, name) for name in names]
             notation.draw(state)
-        except AleaError as error:
-            raise GameContractError("notation", f"{error}\n  state: {blame.describe(int(row))}") from error
+        except Exception as error:
+            raise GameContractError("notation", f"{error!r}\n  state: {blame.describe(int(row))}") from error
         if notation.format_state(back) != text:
             raise GameContractError("notation", f"{text!r} is read back as {notation.format_state(back)!r}")
         same = (game.legal_list(back) == flat.legal[row]).all() & (back.to_play == state.to_play)
@@ -257,7 +297,9 @@ def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
     for symmetry in game.symmetries:
         names = np.asarray(symmetry.actions)
         if sorted(names.tolist()) != list(range(spec.num_actions)):
-            raise GameContractError("symmetries", f"{symmetry.name}: actions is no permutation of 0..{spec.num_actions - 1}")
+            raise GameContractError(
+                "symmetries", f"{symmetry.name}: actions is no permutation of 0..{spec.num_actions - 1}"
+            )
         law = f"symmetry {symmetry.name}"
         turned = jax.jit(jax.vmap(symmetry.turn))(flat.state)
         legal = np.asarray(flat.legal)
@@ -267,7 +309,7 @@ def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
         acts = np.asarray(flat.action) >= 0
         action = jnp.asarray(np.where(acts, names[np.maximum(np.asarray(flat.action), 0)], 0))
         first = jax.jit(jax.vmap(lambda s, a: game.observe(game.apply_action(s, a))))(turned, action)
-        second = jax.jit(jax.vmap(lambda s: game.observe(symmetry.turn(s))))(flat.after)
+        second = jax.jit(jax.vmap(lambda s, turn=symmetry.turn: game.observe(turn(s))))(flat.after)
         differs = _differs(first, second)
         blame(law, acts & differs, "acting and then turning differs from turning and then acting")
         returns = np.asarray(jax.jit(jax.vmap(symmetry.turn))(flat.after).returns)
@@ -299,7 +341,8 @@ def _plays(game: Game, flat: Steps, blame: _Blame) -> None:
     states = jax.tree.map(lambda x: x[rows], flat.state)
     streamed: list[list[bytes]] = [[] for _ in rows]
     assert game.plays is not None
-    assert game.plays_start is not None
+    if game.plays_start is None:
+        raise GameContractError("plays", "plays needs plays_start, which gives the first cursor")
     cursor, done = game.plays_start(states), False
     while not done:
         chunk = game.plays(states, cursor)
@@ -353,21 +396,25 @@ def check_host_game(game: HostGame, *, lanes: int = 16, plies: int = 200, seed: 
         status, legal = game.status(states), game.legal_actions(states)
         _host_shapes(spec, game, states, status, legal)
         if bool((legal.any(-1) == status.terminated).any()):
-            raise GameContractError("legal_actions", f"ply {ply}: a state has legal actions if and only if it is not over")
+            raise GameContractError(
+                "legal_actions", f"ply {ply}: a state has legal actions if and only if it is not over"
+            )
         moving = ~status.terminated
         if not moving.any():
             break
         actions = np.where(legal, rng.random(legal.shape), -1).argmax(-1)
         rows = game.snapshot(states)
-        if ply % 8 == 0:
-            _host_laws(game, states, rows, actions, moving, rng)
         after = game.step_batch(states, actions, moving)
         if game.snapshot(states) != rows:
             raise GameContractError("step_batch", f"ply {ply}: stepping changed the states it was given")
+        if ply % 8 == 0:
+            _host_laws(game, states, rows, actions, moving, rng)
         now = game.status(after)
         wrong = moving & (np.abs(returns + now.rewards - now.returns) > 1e-4).any(-1)
         if wrong.any():
-            raise GameContractError("returns", f"ply {ply}, lane {int(wrong.argmax())}: rewards do not add up to returns")
+            raise GameContractError(
+                "returns", f"ply {ply}, lane {int(wrong.argmax())}: rewards do not add up to returns"
+            )
         finished += int((now.terminated & moving).sum())
         seen += int(moving.sum())
         states, returns = after, now.returns.copy()
@@ -392,7 +439,12 @@ def _host_shapes(spec: GameSpec, game: HostGame, states: Any, status: Any, legal
 
 
 def _host_laws(
-    game: HostGame, states: Any, rows: list[bytes], actions: np.ndarray, moving: np.ndarray, rng: np.random.Generator
+    game: HostGame,
+    states: Any,
+    rows: list[bytes],
+    actions: np.ndarray,
+    moving: np.ndarray,
+    rng: np.random.Generator,
 ) -> None:
     restored = game.restore(rows)
     first, second = game.step_batch(states, actions, moving), game.step_batch(restored, actions, moving)

@@ -62,7 +62,7 @@ class ConnectFour(Game):
         """Drops a stone: it lands on the lowest free row of its column."""
         free = state.board == _EMPTY
         lowest = free & jnp.concatenate([jnp.ones((1, COLUMNS), bool), ~free[:-1]])
-        board = jnp.where(lowest & (jnp.arange(COLUMNS) == action), state.to_play, state.board)
+        board = jnp.where(lowest & (jnp.arange(COLUMNS) == action)[None], state.to_play, state.board)
         return _state(board, 1 - state.to_play)
 
     def observe(self, state: ConnectFourState) -> Array:
@@ -195,6 +195,6 @@ def _check_board(text: str, board: np.ndarray) -> int:
         raise NotationError(f"position {text!r} cannot arise: a stone floats in column {column}")
     won = [bool(_has_four(jnp.asarray(board == seat))) for seat in (0, 1)]
     if (won[0] and extra != 1) or (won[1] and extra != 0):
-        winner = _MARKS[0 if won[0] else 1]
+        winner = _MARKS[0 if won[0] and extra != 1 else 1]
         raise NotationError(f"position {text!r} cannot arise: {winner} has four in a row and it is {winner}'s move")
     return extra

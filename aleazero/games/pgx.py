@@ -93,7 +93,8 @@ class PgxGame(Game):
 
     def init(self, key: Array) -> PgxState:
         """The environment's first state; its stream starts from the same key."""
-        inner = self.env.init(jax.random.wrap_key_data(jax.random.key_data(key)))
+        # Outside of jit some environments leave Python numbers in their first state.
+        inner = jax.tree.map(jnp.asarray, self.env.init(jax.random.wrap_key_data(jax.random.key_data(key))))
         stream = jax.random.key_data(jax.random.fold_in(key, 1)) if self.facts.sampled else jnp.zeros(0, jnp.uint32)
         return self._state(inner, inner.rewards, stream)
 
@@ -127,7 +128,7 @@ class PgxGame(Game):
 
     def observe(self, state: PgxState) -> Array:
         """The environment's own observation for the player to play."""
-        return self.env.observe(state.inner, state.inner.current_player).astype(jnp.float32)
+        return self.env.observe(state.inner).astype(jnp.float32)
 
     def pack(self, state: PgxState) -> Array:
         """The environment's state, the returns and the stream; the mask travels as bits, the rest is read back.

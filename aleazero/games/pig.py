@@ -170,11 +170,17 @@ class PigNotation(Notation):
         scores = (one, two)
         mine, yours = scores[player - 1], scores[2 - player]
         if mine >= GOAL or (yours >= GOAL and (turn or in_air)):
-            raise NotationError(f"position {text!r} cannot arise: a player with {GOAL} points has won and the game is over")
+            raise NotationError(
+                f"position {text!r} cannot arise: a player with {GOAL} points has won and the game is over"
+            )
         if max(mine + turn, *scores) > GOAL + 5:  # 99 and a six
-            raise NotationError(f"position {text!r} cannot arise: a turn stops at {GOAL} points, {GOAL + 5} at the most")
+            raise NotationError(
+                f"position {text!r} cannot arise: a turn stops at {GOAL} points, {GOAL + 5} at the most"
+            )
         if turn == 1:
-            raise NotationError(f"position {text!r} cannot arise: a one loses the turn, so it cannot have brought 1 point")
+            raise NotationError(
+                f"position {text!r} cannot arise: a one loses the turn, so it cannot have brought 1 point"
+            )
         if in_air and mine + turn >= GOAL:
             raise NotationError(f"position {text!r} cannot arise: with {mine + turn} points the turn wins by holding")
         state = _state(jnp.array(scores, jnp.int16), jnp.int16(turn), jnp.int8(player - 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from aleazero.core.errors import GameContractError, UnknownName
@@ -29,7 +29,7 @@ def game_names() -> list[str]:
     return sorted({*BUILT_IN, *_third_party()})
 
 
-@lru_cache(maxsize=None)
+@cache
 def make_game(name: str) -> Game | HostGame:
     """The game of a name; the same object each time, so that what is compiled for it is compiled once."""
     if name.startswith(PGX_PREFIX):
@@ -54,9 +54,12 @@ def _load(point: EntryPoint) -> Game | HostGame:
         factory: Callable[[], Game | HostGame] = point.load()
         game = factory()
     except Exception as error:
-        raise GameContractError("entry point", f"game {point.name!r} ({point.value}) did not load: {error!r}") from error
+        raise GameContractError(
+            "entry point", f"game {point.name!r} ({point.value}) did not load: {error!r}"
+        ) from error
     if not isinstance(game, Game | HostGame):
         raise GameContractError(
-            "entry point", f"game {point.name!r} ({point.value}) made a {type(game).__name__}, not a Game or HostGame"
+            "entry point",
+            f"game {point.name!r} ({point.value}) made a {type(game).__name__}, not a Game or HostGame",
         )
     return game

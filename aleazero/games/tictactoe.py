@@ -152,8 +152,10 @@ class TicTacToeNotation(Notation):
         board = np.array(["XO.".index(c) if c != "." else _EMPTY for c in cells], np.int8)
         won = [bool((board[_LINES] == seat).all(-1).any()) for seat in (0, 1)]
         if (won[0] and extra != 1) or (won[1] and extra != 0):
-            winner = "X" if won[0] else "O"
-            raise NotationError(f"position {text!r} cannot arise: {winner} has three in a row and it is {winner}'s move")
+            winner = "X" if won[0] and extra != 1 else "O"
+            raise NotationError(
+                f"position {text!r} cannot arise: {winner} has three in a row and it is {winner}'s move"
+            )
         return _state(jnp.asarray(board), jnp.int8(extra))
 
     def draw(self, state: Any) -> str:

@@ -34,7 +34,7 @@ def wander(game: Game, *, lanes: int, plies: int, seed: int = 0) -> Steps:
     return _compiled(game)(jnp.arange(lanes), plies, seed)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _compiled(game: Game) -> Any:
     return jax.jit(functools.partial(_wander, game), static_argnums=1)
 

@@ -23,7 +23,18 @@ from aleazero.search import chance, gumbel, puct
 from aleazero.search.leaves import Leaves, NewNodes, make_leaves, read
 from aleazero.search.plan import Plan
 from aleazero.search.settings import Knobs, SearchConfig
-from aleazero.search.tree import WORD, Tree, back_up, edge_of, extend_lineage, link, remember, rows, view, write
+from aleazero.search.tree import (
+    WORD,
+    Tree,
+    back_up,
+    edge_of,
+    extend_lineage,
+    link,
+    remember,
+    rows,
+    view,
+    write,
+)
 
 STRIDE = 16  # levels walked, or chosen for, at a time: few kernels, little waste
 NEW = 2  # places at the start of a path for the nodes a simulation may add
@@ -67,7 +78,8 @@ class Search:
             return self.absorb(tree, leaves, evaluate(weights, leaves.observation), knobs)
 
         budget = jnp.minimum(knobs.simulations, self.plan.config.max_simulations)  # make_knobs refuses more
-        return jax.lax.fori_loop(0, budget, simulate, tree)
+        grown: Tree = jax.lax.fori_loop(0, budget, simulate, tree)
+        return grown
 
     def plant(self, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Knobs) -> Tree:
         """A tree that holds only its evaluated roots. Where chance is sampled, it is reseeded first."""
@@ -124,7 +136,12 @@ class Search:
                 node = jnp.where(child > 0, child, node)
                 child = jnp.where(child > 0, rows(tree.next_child, node), child)
                 steps.append(node)
-            return jax.lax.dynamic_update_slice(path, jnp.stack(steps), (length, 0)), node, child, length + STRIDE
+            return (
+                jax.lax.dynamic_update_slice(path, jnp.stack(steps), (length, 0)),
+                node,
+                child,
+                length + STRIDE,
+            )
 
         path, parent, child, length = jax.lax.while_loop(goes_on, stride, (path, root, child, jnp.int32(NEW + 1)))
         edge = jnp.where(parent == ROOT, edge, rows(tree.next_edge, parent))
@@ -138,14 +155,19 @@ class Search:
         From here on the tree's arrays are only written, then read: all that is needed of the old tree is in `leaves`.
         The barrier keeps the compiler to that order; otherwise it would copy whole arrays to read the old ones late.
         """
-        leaves, prediction = jax.lax.optimization_barrier((leaves, prediction))
+        leaves, prediction = jax.lax.optimization_barrier((leaves, prediction))  # type: ignore[no-untyped-call]
         fresh = leaves.revisit == 0
         nodes, value, asked = self._new_nodes(tree.next_node, leaves, prediction)
         top = jnp.where(leaves.passes, tree.next_node, nodes.links)  # what hangs below the parent's edge
-        tree = replace(tree, children=link(tree.children, leaves.parent, leaves.edge, jnp.where(fresh, top, -leaves.revisit)))
+        tree = replace(
+            tree,
+            children=link(tree.children, leaves.parent, leaves.edge, jnp.where(fresh, top, -leaves.revisit)),
+        )
         tree = self._write(tree, tree.next_node, nodes)
         line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)
-        tree = self._visit(tree, jnp.where(fresh, nodes.at, leaves.revisit), line, jnp.where(fresh, value, leaves.known))
+        tree = self._visit(
+            tree, jnp.where(fresh, nodes.at, leaves.revisit), line, jnp.where(fresh, value, leaves.known)
+        )
         tree = replace(
             tree,
             next_node=tree.next_node + self.plan.slabs,
@@ -154,7 +176,7 @@ class Search:
         return self._choose_on_path(tree, leaves.path, leaves.length, knobs)
 
     def _new_nodes(self, first: Array, leaves: Leaves, prediction: Prediction) -> tuple[NewNodes, Array, Array]:
-        """The slabs a simulation adds from node `first` on, the leaf's value `[B]`, and the evaluations it took `[B]`."""
+        """The slabs a simulation adds from node `first` on, the leaf's value `[B]`, and its evaluations `[B]`."""
         plan, leaf = self.plan, leaves.state
         value, logits, outcome_values, asked = read(plan, leaves, prediction)
         priors, actions = plan.decision_edges(logits, leaf)

@@ -24,10 +24,8 @@ def draw(words: Array, node: Array, visit: Array, probs: Array, *, evenly: bool)
     otherwise they are independent.
     """
     visit = visit.astype(jnp.uint32)
-    if evenly:
-        point = mix(words, node) + visit * jnp.uint32(GOLDEN)
-    else:
-        point = mix(mix(words, node), visit)
+    start = mix(words, node)
+    point = start + visit * jnp.uint32(GOLDEN) if evenly else mix(start, visit)
     probs = jnp.maximum(probs, 0.0)
     upto = probs @ jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
     return (upto <= unit(point)[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)

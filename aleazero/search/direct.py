@@ -11,6 +11,8 @@ from jax import Array
 
 from aleazero.search.tree import NO_EDGE
 
+_LEAST = -3.4e38
+
 
 def edge_priors(logits: Array, legal: Array) -> Array:
     """`[B, K]` probabilities of the listed actions; NO_EDGE where the list `[B, K]` has none.
@@ -20,7 +22,7 @@ def edge_priors(logits: Array, legal: Array) -> Array:
     listed = jnp.take_along_axis(logits, jnp.maximum(legal, 0).astype(jnp.int32), -1, mode="promise_in_bounds")
     listed = jnp.where(legal >= 0, listed.astype(jnp.float32), -jnp.inf)
     # A terminal or chance state has no legal action; its row is all NO_EDGE, without a division by zero on the way.
-    highest = jnp.maximum(listed.max(-1, keepdims=True), jnp.finfo(jnp.float32).min)
+    highest = jnp.maximum(listed.max(-1, keepdims=True), _LEAST)
     weights = jnp.exp(listed - highest)
     total = weights.sum(-1, keepdims=True)
     return jnp.where(legal >= 0, weights / jnp.where(total > 0, total, 1.0), NO_EDGE)

@@ -57,7 +57,14 @@ def _compaction(tree: Tree, node: Array, found: Array, room: int) -> tuple[Array
 
 
 def _move(
-    search: Search, tree: Tree, fresh: Tree, found: Array, kept: Array, order: Array, place: Array, knobs: Knobs
+    search: Search,
+    tree: Tree,
+    fresh: Tree,
+    found: Array,
+    kept: Array,
+    order: Array,
+    place: Array,
+    knobs: Knobs,
 ) -> Tree:
     """The old nodes in their new places, under the freshly evaluated roots."""
     live = jnp.arange(order.shape[0])[:, None] < kept  # [N, B]
@@ -84,7 +91,9 @@ def _move(
         actions=moved(tree.actions, fresh.actions),
         priors=jnp.where(at_root, fresh.priors, moved(tree.priors, fresh.priors)),  # the new root has its own noise
         children=children,
-        outcome_values=moved(tree.outcome_values, fresh.outcome_values) if fresh.outcome_values.ndim > 1 else fresh.outcome_values,
+        outcome_values=moved(tree.outcome_values, fresh.outcome_values)
+        if fresh.outcome_values.ndim > 1
+        else fresh.outcome_values,
         raw=moved(tree.raw, fresh.raw),
         stats=moved(tree.stats, fresh.stats),
         parents=parents,
@@ -104,7 +113,5 @@ def _lineages(lineage: Array, parents: Array, live: Array) -> Array:
     def add(at: Array, lineage: Array) -> Array:
         return write(lineage, extend_lineage(rows(lineage, parents[at]), at, live[at])[None], at)
 
-    return jax.lax.fori_loop(1, parents.shape[0], add, lineage)
-
-
-
+    lineages: Array = jax.lax.fori_loop(1, parents.shape[0], add, lineage)
+    return lineages

@@ -23,6 +23,7 @@ from jax import Array, lax
 from aleazero.core.struct import struct
 
 WORD = 32  # bits in a lineage word; the number of nodes is a multiple of it
+_TRUSTED = "promise_in_bounds"
 NO_EDGE = -1.0  # stands in `priors` where a node has no edge
 
 
@@ -74,7 +75,7 @@ def rows(array: Array, node: Array) -> Array:
     """`array[node[..., b], b]` for every lane: `[N, B, ...]` and `[*]` give `[*, ...]`. One flat gather."""
     num_nodes, num_lanes, *rest = array.shape
     flat = array.reshape(num_nodes * num_lanes, *rest)
-    return flat.at[node * num_lanes + lanes_of(node)].get(**_IN_BOUNDS)
+    return flat.at[node * num_lanes + lanes_of(node)].get(mode=_TRUSTED, wrap_negative_indices=False)
 
 
 def lanes_of(node: Array) -> Array:
@@ -90,7 +91,7 @@ def view(tree: Tree, node: Array) -> NodeView:
     mine = rows(tree.stats, node)
     flat = tree.stats.reshape(num_nodes * num_lanes, 2)
     index = jnp.abs(children) * num_lanes + lanes_of(node)[..., None]
-    theirs = flat.at[index].get(**_IN_BOUNDS)  # [*, E, 2]
+    theirs = flat.at[index].get(mode=_TRUSTED, wrap_negative_indices=False)  # [*, E, 2]
     visits = jnp.where(children != 0, theirs[..., 0], 0.0)
     return NodeView(
         children=children,
@@ -116,7 +117,12 @@ def remember(next_edge: Array, next_child: Array, node: Array, edge: Array, chil
     index = node * num_lanes + lanes_of(node)
 
     def put(array: Array, new: Array) -> Array:
-        return array.reshape(-1).at[index].set(new, **_IN_BOUNDS).reshape(num_nodes, num_lanes)
+        return (
+            array.reshape(-1)
+            .at[index]
+            .set(new, mode=_TRUSTED, wrap_negative_indices=False)
+            .reshape(num_nodes, num_lanes)
+        )
 
     return put(next_edge, edge), put(next_child, child)
 
@@ -131,7 +137,11 @@ def link(children: Array, node: Array, edge: Array, child: Array) -> Array:
     num_nodes, num_lanes, num_edges = children.shape
     flat = children.reshape(num_nodes * num_lanes, num_edges)
     index = (node * num_lanes + jnp.arange(num_lanes), edge)
-    return flat.at[index].set(child, unique_indices=True, **_IN_BOUNDS).reshape(children.shape)
+    return (
+        flat.at[index]
+        .set(child, unique_indices=True, mode=_TRUSTED, wrap_negative_indices=False)
+        .reshape(children.shape)
+    )
 
 
 def extend_lineage(line: Array, at: Array, used: Array) -> Array:
@@ -145,7 +155,8 @@ def members(line: Array, num_nodes: int) -> Array:
     """`[N, B]` bool from bits `[B, W]`: which nodes are in each lane's set."""
     shifts = jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
     bits = (line.T[:, None, :] >> shifts) & jnp.uint32(1)  # [W, WORD, B]
-    return bits.reshape(num_nodes, -1).astype(jnp.bool_)
+    inside: Array = bits.reshape(num_nodes, -1).astype(jnp.bool_)
+    return inside
 
 
 def back_up(stats: Array, line: Array, value: Array) -> Array:
@@ -153,6 +164,3 @@ def back_up(stats: Array, line: Array, value: Array) -> Array:
     visited = members(line, stats.shape[0])[..., None]
     brought = jnp.stack([jnp.ones_like(value), value], -1)[None]
     return stats + jnp.where(visited, brought, 0.0)
-
-
-_IN_BOUNDS = {"mode": "promise_in_bounds", "wrap_negative_indices": False}

@@ -29,7 +29,7 @@ def solve(boards: np.ndarray) -> np.ndarray:
 
 def reachable() -> np.ndarray:
     """`[5478, 9]` int8: every position that play from the start can reach, finished ones included."""
-    start = (_EMPTY,) * 9
+    start: tuple[int, ...] = (_EMPTY,) * 9
     seen, stack = {start}, [start]
     while stack:
         cells = stack.pop()
@@ -43,7 +43,7 @@ def reachable() -> np.ndarray:
     return np.array(sorted(seen), np.int8)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _value(cells: tuple[int, ...], seat: int) -> int:
     if _won(cells, 1 - seat):
         return -1

@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.games.quoridor_reference import Reference
 
 from aleazero.core.errors import NotationError
 from aleazero.games.quoridor import rules
 from aleazero.games.quoridor.game import Quoridor
+from tests.games import quoridor_reference as reference
+from tests.games.quoridor_reference import Reference
 
 GAME = Quoridor()
 NOTATION = GAME.notation
@@ -23,9 +24,7 @@ START = "e1 e9 10 10 - 1"
 # A chain of sixteen walls, 32 segments, from the left edge to b2: a2h would close it round player 1.
 SPIRAL = "d3 c8 0 4 c2h,e2h,g2h,a4h,c4h,g4h,c6h,g6h,c8h,e8h,g8h,h3v,d5v,f5v,b7v,h7v 2"
 # Five rows of walls, open at alternate ends, leave one way of more than fifty steps; nobody has a wall left.
-SNAKE = (
-    "e1 e9 {left} a1h,c1h,e1h,g1h,b2h,d2h,f2h,h2h,a4h,c4h,e4h,g4h,b6h,d6h,f6h,h6h,a8h,c8h,e8h{last} {player}"
-)
+SNAKE = "e1 e9 {left} a1h,c1h,e1h,g1h,b2h,d2h,f2h,h2h,a4h,c4h,e4h,g4h,b6h,d6h,f6h,h6h,a8h,c8h,e8h{last} {player}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,38 @@
+"""`alea doctor`: runs the examination and prints its findings."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rich.console import Console
+from rich.markup import escape
+
+from aleazero.cli.main import print_json
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.doctor import examine
+from aleazero.games.registry import BUILT_IN, make_game
+
+_COLOURS = {"passed": "green", "failed": "bold red", "skipped": "dim"}
+
+
+def doctor(names: list[str], as_json: bool) -> int:
+    """Examines games; 1 if any check failed."""
+    keep_compiled_programs()
+    games = [make_game(name) for name in names or sorted(BUILT_IN)]  # a wrong name stops before anything runs
+    findings = []
+    console = Console(highlight=False, soft_wrap=True)
+    for game in games:
+        if not as_json:
+            console.print(f"[bold]{escape(game.spec.name)}[/bold]")
+        for finding in examine(game):
+            findings.append(finding)
+            if not as_json:
+                verdict = f"[{_COLOURS[finding.verdict]}]{finding.verdict}[/]"
+                console.print(f"  {verdict:7} {finding.check} ({finding.seconds:.1f} s): {escape(finding.detail)}")
+    failed = sum(finding.verdict == "failed" for finding in findings)
+    if as_json:
+        print_json({"findings": [dataclasses.asdict(finding) for finding in findings], "failed": failed})
+    else:
+        passed = sum(finding.verdict == "passed" for finding in findings)
+        console.print(f"{passed} passed, {failed} failed, {len(findings) - passed - failed} do not apply")
+    return 1 if failed else 0

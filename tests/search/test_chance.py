@@ -1,0 +1,107 @@
+"""Nature's moves: draws that follow the probabilities, expectations that equal exact ones, no clairvoyance."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from aleazero.doctor.checks import one_ply_expectimax
+from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, UNDECIDED, hashed
+from aleazero.doctor.recount import recount
+from aleazero.search.build import build_search
+from aleazero.search.chance import draw
+from aleazero.search.settings import SearchConfig, make_knobs
+from aleazero.solvers.pig import win_table
+from tests.search.support import keys, patient, positions, states_of
+
+PROBS = np.array([0.5, 0.0, 0.3, 0.15, 0.05], np.float32)
+
+
+@pytest.mark.parametrize("evenly", [True, False])
+@pytest.mark.parametrize("visit", [0, 1, 7])
+def test_every_visit_alone_follows_the_probabilities(evenly: bool, visit: int) -> None:
+    count = 40000
+    words = jax.random.bits(jax.random.key(visit), (count,), jnp.uint32)
+    drawn = draw(words, jnp.full(count, 3), jnp.full(count, visit), jnp.tile(PROBS, (count, 1)), evenly=evenly)
+    shares = np.bincount(np.asarray(drawn), minlength=5) / count
+    np.testing.assert_allclose(shares, PROBS, atol=0.01)
+    assert shares[1] == 0
+
+
+def test_even_visits_together_follow_the_probabilities_closely() -> None:
+    """After n visits each outcome has its share to within two, where independent draws wander by the root of n."""
+    visits = 400
+    far = {}
+    for evenly in (True, False):
+        words = jnp.arange(64, dtype=jnp.uint32) * jnp.uint32(7919)
+        drawn = np.stack(
+            [
+                draw(words, jnp.full(64, 5), jnp.full(64, v), jnp.tile(PROBS, (64, 1)), evenly=evenly)
+                for v in range(visits)
+            ]
+        )
+        counts = np.stack([(drawn == outcome).cumsum(0) for outcome in range(5)], -1)  # [visits, lanes, outcomes]
+        expected = np.arange(1, visits + 1)[:, None, None] * PROBS
+        far[evenly] = np.abs(counts - expected).max()
+    assert far[True] <= 3
+    assert far[False] > 10
+
+
+def test_exact_values_equal_expectimax() -> None:
+    states = states_of("pig", "10-20+5 1", "40-90+8 2", "95-98+2 1", "0-0+3 2")
+    game, evaluate = patient("pig").game, patient("pig").evaluate
+    legal = np.asarray(jax.vmap(game.legal_list)(states))
+    _, _, result = patient("pig").run(states, 2, chance="exact", exploration=1e6, loudness=UNDECIDED)
+    assert (np.asarray(result.visits)[:, :2] == 1).all()
+    expected = one_ply_expectimax(game, evaluate, states, legal)
+    np.testing.assert_allclose(np.asarray(result.values)[:, :2], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "exact"])
+def test_with_perfect_values_pig_is_played_perfectly(chance: str) -> None:
+    """An evaluator that knows the truth: the search agrees with it, who acts next depending on the die."""
+    from aleazero.core.records import Prediction
+    from aleazero.solvers.pig import solve, solve_moves
+
+    table = jnp.asarray(win_table(), jnp.float32)
+
+    def knows(weights: object, seen: jax.Array) -> Prediction:
+        mine, yours, turn = (jnp.round(100 * seen[:, i]).astype(jnp.int32) for i in range(3))
+        value = 2 * table[jnp.minimum(mine, 99), jnp.minimum(yours, 99), jnp.minimum(turn, 105)] - 1
+        return Prediction(jnp.zeros((seen.shape[0], 2)), value)
+
+    mine, yours, turn = np.meshgrid([0, 30, 60, 80, 95], [0, 40, 90], [8, 15, 20, 25, 30], indexing="ij")
+    mine, yours, turn = mine.ravel(), yours.ravel(), turn.ravel()
+    keep = mine + turn < 100
+    mine, yours, turn = mine[keep], yours[keep], turn[keep]
+    states = states_of("pig", *[f"{a}-{b}+{c} 1" for a, b, c in zip(mine, yours, turn, strict=True)])
+    config = SearchConfig(max_simulations=160, chance=chance)
+    search = build_search(patient("pig").game, config)
+    result = jax.jit(lambda s, k: search.run(knows, (), s, k, make_knobs(config)))(states, keys(len(mine)))
+    values = solve_moves(mine, yours, turn)
+    lost = values.max(-1) - values[np.arange(len(mine)), np.asarray(result.action)]
+    assert lost.max() < 0.02, lost
+    best = np.asarray(result.values)[np.arange(len(mine)), np.asarray(result.edge)]
+    assert np.abs(best - solve(mine, yours, turn)).mean() < 0.03
+
+
+def test_independent_draws_keep_the_books_too() -> None:
+    game = patient("pig").game
+    config = SearchConfig(max_simulations=64, chance_draw="random")
+    search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
+    grow = jax.jit(
+        lambda s, k: search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs)
+    )
+    assert recount(search.plan, grow(positions("pig"), keys(16)), evaluate, OPINIONATED) == []
+
+
+def test_a_search_never_sees_the_dice_to_come() -> None:
+    """Where chance is sampled, what the game will really roll leaves no trace in the search."""
+    game = patient("pgx:backgammon").game
+    states = positions("pgx:backgammon", 8)
+    fortunes = [jax.vmap(game.reseed)(states, jax.random.split(jax.random.key(seed), 8)) for seed in (1, 2)]
+    first, second = (patient("pgx:backgammon").run(s, 48, loudness=IGNORANT)[2] for s in fortunes)
+    np.testing.assert_array_equal(first.visits, second.visits)
+    np.testing.assert_array_equal(first.value, second.value)

@@ -1,0 +1,37 @@
+"""Sequential halving's schedule, and what the improved policy must satisfy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mctx._src.seq_halving import get_sequence_of_considered_visits
+
+from aleazero.doctor.evaluators import IGNORANT
+from aleazero.search.gumbel import halving_visit
+from tests.search.support import patient, positions, states_of
+
+schedule = jax.jit(
+    jax.vmap(lambda m, n, i: halving_visit(40, m[None], n, i)[0], (None, None, 0)),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 300))
+def test_schedule_equals_the_listed_one(considered: int, simulations: int) -> None:
+    ours = schedule(jnp.int32(considered), jnp.int32(simulations), jnp.arange(300))[:simulations]
+    assert tuple(np.asarray(ours).tolist()) == get_sequence_of_considered_visits(considered, simulations)
+
+
+def test_policy_sums_to_one_over_legal_edges() -> None:
+    _, _, result = patient("connect_four").run(positions("connect_four"), 40, kind="gumbel")
+    np.testing.assert_allclose(np.asarray(result.policy).sum(-1), 1.0, atol=1e-5)
+    assert (np.asarray(result.policy)[np.asarray(result.actions) < 0] == 0).all()
+
+
+def test_takes_a_win_in_one() -> None:
+    states = states_of("tictactoe", "XX./OO./...", "OO./XX./X..")
+    _, _, result = patient("tictactoe").run(states, 32, kind="gumbel", loudness=IGNORANT)
+    assert np.asarray(result.action).tolist() == [2, 2]
