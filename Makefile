@@ -25,7 +25,7 @@ lint: setup
 test: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(MAKE) wheel
-	$(BIN)/python scripts/mutate.py --sample 3
+	$(BIN)/python scripts/mutate.py --sample 5
 
 wheel: setup
 	rm -rf build dist

@@ -67,9 +67,9 @@ def measure(name: str, batch: int, budgets: list[int], kinds: list[str], rounds:
     add("network", STEPS, _network(game, evaluate, weights, states))
     for kind in kinds:
         for budget in budgets:
-            add(f"ours {kind} {budget}", budget, _ours(game, evaluate, weights, states, kind, budget))
+            add(f"ours {kind} {budget}", budget, _ours(game, evaluate, weights, states, kind, budget, rounds))
             if peer:
-                add(f"mctx {kind} {budget}", budget, _mctx(game, evaluate, weights, states, kind, budget))
+                add(f"mctx {kind} {budget}", budget, _mctx(game, evaluate, weights, states, kind, budget, rounds))
     timings = interleave(variants, rounds=rounds)
     return {
         "kind": "search-speed",
@@ -128,19 +128,20 @@ def _network(game: PgxGame, evaluate: Any, weights: Any, states: PgxState) -> An
     return lambda number: evaluations(weights, states)
 
 
-def _ours(game: PgxGame, evaluate: Any, weights: Any, states: PgxState, kind: Any, budget: int) -> Any:
+def _ours(game: PgxGame, evaluate: Any, weights: Any, states: PgxState, kind: Any, budget: int, rounds: int) -> Any:
     config = SearchConfig(kind=kind, max_simulations=budget)
     search, knobs = build_search(game, config), make_knobs(config, noise_fraction=0.25)
     run = jax.jit(lambda w, s, k, knobs: search.run(evaluate, w, s, k, knobs))
-    lanes = jnp.arange(states.to_play.shape[0])
-    return lambda number: run(weights, states, lane_keys(2, Role.SEARCH, number, lanes), knobs).policy
+    keys = [lane_keys(2, Role.SEARCH, number, jnp.arange(states.to_play.shape[0])) for number in range(rounds)]
+    return lambda number: run(weights, states, keys[number], knobs).policy
 
 
-def _mctx(game: PgxGame, evaluate: Any, weights: Any, states: PgxState, kind: str, budget: int) -> Any:
+def _mctx(game: PgxGame, evaluate: Any, weights: Any, states: PgxState, kind: str, budget: int, rounds: int) -> Any:
     search = jax.jit(mctx_search(game.env, evaluate, kind, budget))
     observed = jax.vmap(lambda s: s.inner.replace(observation=game.env.observe(s.inner, s.inner.current_player)))
     inner = jax.jit(observed)(states)
-    return lambda number: search(weights, inner, jax.random.fold_in(jax.random.key(3), number)).action_weights
+    keys = [jax.random.fold_in(jax.random.key(3), number) for number in range(rounds)]
+    return lambda number: search(weights, inner, keys[number]).action_weights
 
 
 def _row(label: str, timings: dict[str, Timing], work: dict[str, int]) -> dict[str, Any]:

@@ -27,8 +27,8 @@ def doctor(names: list[str], as_json: bool) -> int:
         for finding in examine(game):
             findings.append(finding)
             if not as_json:
-                verdict = f"[{_COLOURS[finding.verdict]}]{finding.verdict}[/]"
-                console.print(f"  {verdict:7} {finding.check} ({finding.seconds:.1f} s): {escape(finding.detail)}")
+                verdict = f"[{_COLOURS[finding.verdict]}]{finding.verdict:7}[/]"
+                console.print(f"  {verdict} {finding.check} ({finding.seconds:.1f} s): {escape(finding.detail)}")
     failed = sum(finding.verdict == "failed" for finding in findings)
     if as_json:
         print_json({"findings": [dataclasses.asdict(finding) for finding in findings], "failed": failed})

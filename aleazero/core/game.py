@@ -60,7 +60,7 @@ class GameSpec:
     max_legal: int  # K: the length of legal_list; no reachable state has more legal actions
     observation_shape: tuple[int, ...]
     outcomes: tuple[Outcome, ...]  # empty where a game has no finite set of outcomes
-    max_plies: int  # actions after which play stops a game (truncated, without an outcome)
+    max_plies: int  # moves (players' and nature's) after which play stops a game: truncated, without an outcome
     chance: Chance = "none"
     num_chance_outcomes: int = 0  # C; 0 unless chance is "explicit"
     afterstate_values: bool = False  # networks may be evaluated at chance states

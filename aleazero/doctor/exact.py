@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+from aleazero.core.game import Game
 from aleazero.doctor import CheckFailed, CheckSkipped
 from aleazero.doctor.evaluators import IGNORANT
+from aleazero.games.connect_four import ConnectFour
+from aleazero.games.pig import Pig
+from aleazero.games.tictactoe import TicTacToe
 from aleazero.search.settings import make_knobs
 
 if TYPE_CHECKING:
@@ -51,10 +56,9 @@ def solved_check(patient: Patient) -> str:
 
 def solved_positions(patient: Patient) -> tuple[np.ndarray, np.ndarray]:
     """Rows of random play `[n]` and the exact value of every action there `[n, A]`, NaN where illegal."""
-    name = patient.game.spec.name
-    if name not in _SOLVERS:
+    if type(patient.game) not in _SOLVERS:
         raise CheckSkipped("the game is not solved")
-    eligible, solve = _SOLVERS[name]
+    eligible, solve = _SOLVERS[type(patient.game)]
     states = jax.tree.map(np.asarray, patient.steps.state)
     rows = np.flatnonzero(patient.decides & eligible(states))
     if len(rows) < POSITIONS:
@@ -84,9 +88,9 @@ def _connect_four(states: Any) -> np.ndarray:
     return np.where(values < -1, np.nan, values)
 
 
-_SOLVERS = {
-    "tictactoe": (lambda s: np.ones(len(s.to_play), bool), _tictactoe),
+_SOLVERS: dict[type[Game], tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]] = {
+    TicTacToe: (lambda s: np.ones(len(s.to_play), bool), _tictactoe),
     # Late enough that the end is in sight of a search without a network.
-    "pig": (lambda s: s.scores.max(-1) >= 80, _pig),
-    "connect_four": (lambda s: (s.board >= 0).sum((-1, -2)) >= 26, _connect_four),
+    Pig: (lambda s: s.scores.max(-1) >= 80, _pig),
+    ConnectFour: (lambda s: (s.board >= 0).sum((-1, -2)) >= 26, _connect_four),
 }

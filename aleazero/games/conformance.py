@@ -190,7 +190,7 @@ def _legal_list(game: Game, flat: Steps, blame: _Blame) -> None:
 
 
 def _fields(game: Game, flat: Steps, blame: _Blame) -> None:
-    for state, when in ((flat.state, ""), (flat.after, " afterwards")):
+    for state, when in ((flat.after, " afterwards"), (flat.state, "")):
         to_play = np.asarray(state.to_play)
         wrong = (to_play < 0) | (to_play >= game.spec.num_players)
         blame("to_play", wrong, f"to_play is not a player{when}")

@@ -78,14 +78,15 @@ class PgxGame(Game):
             raise MissingExtra(f"game 'pgx:{name}'", "pgx", "pgx") from error
         self.env = pgx.make(name)
         self.facts = FACTS[name]
-        num_actions = int(self.env.num_actions)
+        first = jax.eval_shape(self.env.init, jax.random.key(0))  # nothing is compiled to learn a shape
+        num_actions = int(first.legal_action_mask.shape[0])
         self.spec = GameSpec(
             name=f"pgx:{name}",
             version=1,
             num_players=int(self.env.num_players),
             num_actions=num_actions,
             max_legal=self.facts.max_legal or num_actions,
-            observation_shape=tuple(int(n) for n in self.env.observation_shape),
+            observation_shape=tuple(first.observation.shape),
             outcomes=self.facts.outcomes,
             max_plies=self.facts.max_plies,
             chance="sampled" if self.facts.sampled else "none",

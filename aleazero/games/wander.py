@@ -46,7 +46,7 @@ def _wander(game: Game, lanes: Array, plies: int, seed: Array) -> Steps:
         state, age = carry
         keys = lane_keys(seed, Role.TEST, number, lanes)
         step = jax.vmap(functools.partial(random_ply, game))(state, keys)
-        over = step.after.terminated | (age >= game.spec.max_plies)
+        over = step.after.terminated | (age + 1 >= game.spec.max_plies)
         fresh = jax.vmap(game.init)(lane_keys(seed, Role.INIT, number + 1, lanes))
         following = where_lanes(over, fresh, step.after)
         return (following, jnp.where(over, 0, age + 1)), Steps(**vars(step) | {"ply": age})

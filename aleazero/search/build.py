@@ -54,7 +54,7 @@ class SearchResult:
     priors: Array  # [B, E] float32: the network's (noise included); negative where there is no edge
     value: Array  # [B] float32: the root's
     raw_value: Array  # [B] float32: the network's first opinion of the root
-    evaluations: Array  # [B] int32: rows the network was asked for, the root's included
+    evaluations: Array  # [B] int32: evaluations that were needed, the root's included
 
 
 @dataclasses.dataclass(frozen=True)

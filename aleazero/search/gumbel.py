@@ -9,8 +9,6 @@ Knows no game and no network.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -87,21 +85,15 @@ def _promise(root: NodeView, gumbel: Array, due: Array) -> Array:
 def _transformed_values(node: NodeView) -> tuple[Array, Array]:
     """sigma(completed Q), eq. 8 with eq. 33, `[*, E]`, and its maximum `[*, 1]`.
 
-    Unvisited edges get the mixed value; all are rescaled to 0..1. Reductions over the edges are stacked, so that a
-    device runs two of them in place of seven.
+    Unvisited edges get the mixed value; all are rescaled to 0..1.
     """
     visited = node.visits > 0
     priors = jnp.where(visited, jnp.maximum(node.priors, _TINY), 0.0)
-    visits, mass, weighted = _each(jnp.sum, node.visits, priors, priors * node.values)
+    visits = node.visits.sum(-1, keepdims=True)
+    mass = priors.sum(-1, keepdims=True)
+    weighted = (priors * node.values).sum(-1, keepdims=True)
     mixed = (node.raw[..., None] + visits * weighted / jnp.where(mass > 0, mass, 1.0)) / (1.0 + visits)
     completed = jnp.where(visited, node.values, mixed)
-    most, high, low = _each(jnp.max, node.visits, completed, -completed)
-    span = high + low  # low is the maximum of the negated values
-    scale = (MAX_VISIT_INIT + most) * VALUE_SCALE / jnp.maximum(span, 1e-8)
-    return scale * (completed + low), scale * span
-
-
-def _each(reduce: Callable[..., Array], *tables: Array) -> tuple[Array, ...]:
-    """One reduction over the edges of several `[*, E]` tables, each giving `[*, 1]`."""
-    reduced = reduce(jnp.stack(tables, -2), -1)
-    return tuple(reduced[..., i, None] for i in range(len(tables)))
+    low, high = completed.min(-1, keepdims=True), completed.max(-1, keepdims=True)
+    scale = (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True)) * VALUE_SCALE / jnp.maximum(high - low, 1e-8)
+    return scale * (completed - low), scale * (high - low)

@@ -43,6 +43,8 @@ class SearchConfig:
                 f"search.chance is 'exact', but {spec.name} has no chance states to take an expectation over "
                 f"(its chance is {spec.chance!r})"
             )
+        if self.reuse and spec.chance == "sampled":
+            problems.append(f"search.reuse keeps nothing in {spec.name}: what a search rolls is never what is rolled")
         if self.reuse and self.kind != "puct":
             problems.append(f"search.reuse needs kind 'puct'; a {self.kind} root starts from no visits")
         if problems:
@@ -54,12 +56,12 @@ class Knobs:
     """Numbers that may change from move to move; none of them causes a recompilation."""
 
     simulations: Array  # [] int32: the budget, for the whole batch
-    temperature: Array  # [] float32: of the action drawn from the visits (or prior); 0 takes the most visited
-    exploration: Array  # [] float32: c1 of the PUCT formula
-    noise_fraction: Array  # [] float32: share of Dirichlet noise in the root's priors
+    temperature: Array  # [] float32: PUCT and direct: of the action drawn from the visits (or priors); 0 takes the best
+    exploration: Array  # [] float32: PUCT: c1 of the formula
+    noise_fraction: Array  # [] float32: PUCT: share of Dirichlet noise in the root's priors
     noise_alpha: Array  # [] float32: its concentration
-    gumbel_scale: Array  # [] float32: 0 makes a Gumbel root deterministic
-    max_considered: Array  # [] int32: actions a Gumbel root starts with
+    gumbel_scale: Array  # [] float32: Gumbel: 0 makes the root deterministic
+    max_considered: Array  # [] int32: Gumbel: actions the root starts with
 
 
 def make_knobs(

@@ -3,11 +3,11 @@
 Arrays are node-major, `[N, B, ...]`: the nodes that one simulation adds, one per lane, are one contiguous slab.
 
 Four choices make the tree cheap and hard to get wrong:
-- Values are kept from seat 0's side. A backup adds the same number to every node on the path; the side to play only
-  matters where an evaluation enters and where an edge is chosen.
+- Values are kept from seat 0's side. A backup adds the same number to every node above the leaf (with exact chance,
+  the expectation from each chance node upward); the side to play only matters where an evaluation enters and where an
+  edge is chosen.
 - A node's `lineage` is the set of itself and its ancestors, as bits. A backup is then one masked addition over the
-  visit counts: no path is recorded, nothing of the tree's size runs through an inner loop, and depth is bounded by N
-  only.
+  visit counts, with no scatter and no walk back up, and depth is bounded by N only.
 - A child that ended the game is linked by its negated number, so the descent sees that it must stop without looking
   the node up. Revisits count on that same node.
 - Every node remembers the edge it will follow next. What an edge is worth changes only when its node is visited, so
@@ -47,7 +47,7 @@ class Tree:
     high: Array  # [B] float32: the greatest
     next_node: Array  # [] int32: where the next slab goes
     simulation: Array  # [] int32: how many have been absorbed
-    evaluations: Array  # [B] int32: rows the network was asked for
+    evaluations: Array  # [B] int32: evaluations that were needed
     root_bonus: Array  # [B, E] float32: what the root's rule adds to its edges (Gumbel noise), else zeros
     words: Array  # [B] uint32: the lane's word for chance draws
     action_words: Array  # [B] uint32: the lane's word for the action drawn at the end

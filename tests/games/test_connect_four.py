@@ -5,16 +5,17 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from tests.games.follow import assert_equal_states, assert_follows, compiled, legal_moves, play
 
 from aleazero.core.errors import NotationError
 from aleazero.games.conformance import check_game
 from aleazero.games.connect_four import ConnectFour
 from aleazero.games.wander import wander
+from tests.games.follow import assert_equal_states, assert_follows, compiled, legal_moves, play
 
 GAME = ConnectFour()
 NOTATION = GAME.notation
 LANES, PLIES = 24, 60
+pytestmark = pytest.mark.usefixtures("quick_compile")
 EMPTY = "/".join(["......."] * 6)
 FULL = "XXOOXXO/OOXXOOX/XXOOXXO/OOXXOOX/XXOOXXO/OOXXOOX"
 

@@ -6,16 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.games.follow import assert_equal_states, assert_follows, compiled, legal_moves, play
 
 from aleazero.core.errors import NotationError
 from aleazero.games.conformance import check_game
 from aleazero.games.pig import Pig
 from aleazero.games.wander import wander
+from tests.games.follow import assert_equal_states, assert_follows, compiled, legal_moves, play
 
 GAME = Pig()
 NOTATION = GAME.notation
 LANES, PLIES = 48, 300
+pytestmark = pytest.mark.usefixtures("quick_compile")
 
 
 class Reference:

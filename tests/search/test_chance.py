@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aleazero.doctor.checks import one_ply_expectimax
-from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, UNDECIDED, hashed
+from aleazero.doctor.evaluators import OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.recount import recount
 from aleazero.search.build import build_search
 from aleazero.search.chance import draw
@@ -102,6 +102,6 @@ def test_a_search_never_sees_the_dice_to_come() -> None:
     game = patient("pgx:backgammon").game
     states = positions("pgx:backgammon", 8)
     fortunes = [jax.vmap(game.reseed)(states, jax.random.split(jax.random.key(seed), 8)) for seed in (1, 2)]
-    first, second = (patient("pgx:backgammon").run(s, 48, loudness=IGNORANT)[2] for s in fortunes)
+    first, second = (patient("pgx:backgammon").run(s, 48)[2] for s in fortunes)
     np.testing.assert_array_equal(first.visits, second.visits)
     np.testing.assert_array_equal(first.value, second.value)

@@ -1,0 +1,199 @@
+"""Breaks the code in a scratch copy, one way at a time, and shows which test notices.
+
+    python scripts/mutate.py              every fault, and by which tests it was caught
+    python scripts/mutate.py --sample 5   the first of each kind (what CI runs)
+    python scripts/mutate.py sign         those whose name contains "sign"
+
+Every fault is one that some earlier system had: a wrong sign, a wrong player, a dropped chance probability, a stale
+child, a lost terminal visit. A fault that no test notices fails the script, and so does one whose text is no longer
+in the code: then the fault must be written anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Fault(NamedTuple):
+    """One way to be wrong, and the tests that must see it."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+
+BUILD, CHANCE, PUCT = "tests/search/test_build.py", "tests/search/test_chance.py", "tests/search/test_puct.py"
+RECOUNT = f"{BUILD}::test_recount"
+
+FAULTS = (
+    Fault(
+        "wrong sign where an evaluation enters",
+        "aleazero/search/leaves.py",
+        "row_signs=jnp.where(evaluated.terminated, 0.0, seat_sign(evaluated.to_play))",
+        "row_signs=jnp.where(evaluated.terminated, 0.0, -seat_sign(evaluated.to_play))",
+        (f"{RECOUNT}[puct-tictactoe]",),
+    ),
+    Fault(
+        "dropped chance probability in the draw",
+        "aleazero/search/chance.py",
+        "probs = jnp.maximum(probs, 0.0)",
+        "probs = jnp.ones_like(probs)",
+        (f"{CHANCE}::test_every_visit_alone_follows_the_probabilities",),
+    ),
+    Fault(
+        "lost terminal visit",
+        "aleazero/search/build.py",
+        "line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)",
+        "line = nodes.lineage[-1]",
+        (f"{PUCT}::test_win_in_one_keeps_its_visits", f"{RECOUNT}[puct-tictactoe]"),
+    ),
+    Fault(
+        "stale child: a kept subtree without looking whose it is",
+        "aleazero/search/reuse.py",
+        "found &= (rows(tree.states, node) == fresh.states[0]).all(-1)",
+        "found &= node >= 0",
+        ("tests/search/test_reuse.py::test_another_position_keeps_nothing",),
+    ),
+    Fault(
+        "wrong player: the players are taken to alternate",
+        "aleazero/search/leaves.py",
+        "seat_sign(evaluated.to_play)",
+        "seat_sign(1 - states.to_play)",
+        (f"{RECOUNT}[puct-pig]",),
+    ),
+    Fault(
+        "wrong player: a node given to the other one",
+        "aleazero/search/build.py",
+        "turn = seat_sign(leaf.to_play)",
+        "turn = seat_sign(1 - leaf.to_play)",
+        (f"{RECOUNT}[gumbel-tictactoe]", f"{PUCT}::test_a_threat_is_stopped"),
+    ),
+    Fault(
+        "wrong sign of a finished game",
+        "aleazero/search/leaves.py",
+        "evaluated.returns[:, 0] / game.spec.scale",
+        "evaluated.returns[:, -1] / game.spec.scale",
+        (f"{PUCT}::test_win_in_one_keeps_its_visits",),
+    ),
+    Fault(
+        "wrong player where an edge is chosen",
+        "aleazero/search/tree.py",
+        "values=turn[..., None] * theirs[..., 1]",
+        "values=theirs[..., 1]",
+        ("tests/search/test_agreement.py::test_puct_visits_equal_mctx[tictactoe]",),
+    ),
+    Fault(
+        "dropped chance probability in the expectation",
+        "aleazero/search/leaves.py",
+        "expected = (plan.probs(leaves.state) * values).sum(-1)",
+        "expected = values.sum(-1) / values.shape[-1] * 0.9",
+        (f"{CHANCE}::test_exact_values_equal_expectimax",),
+    ),
+    Fault(
+        "dropped chance probability above a chance node",
+        "aleazero/search/chance.py",
+        "value = jnp.where(at_chance, expected, value)",
+        "value = jnp.where(at_chance, value, value)",
+        (f"{CHANCE}::test_with_perfect_values_pig_is_played_perfectly[exact]",),
+    ),
+    Fault(
+        "stale child: a new leaf hung on the wrong edge",
+        "aleazero/search/tree.py",
+        "index = (node * num_lanes + jnp.arange(num_lanes), edge)",
+        "index = (node * num_lanes + jnp.arange(num_lanes), jnp.maximum(edge - 1, 0))",
+        (f"{RECOUNT}[puct-tictactoe]",),
+    ),
+    Fault(
+        "lost terminal: finished games are not marked",
+        "aleazero/search/build.py",
+        "links = jnp.where(leaf.terminated, -at, at)",
+        "links = jnp.where(leaf.terminated, at, at)",
+        (f"{RECOUNT}[puct-tictactoe]",),
+    ),
+    Fault(
+        "an ancestor left out of the backup",
+        "aleazero/search/tree.py",
+        "return stats + jnp.where(visited, brought, 0.0)",
+        "return stats + jnp.where(visited, brought, 0.0).at[0].set(0.0)",
+        (f"{RECOUNT}[gumbel-connect_four]",),
+    ),
+    Fault(
+        "a search that sees the dice to come",
+        "aleazero/search/build.py",
+        'if game.spec.chance == "sampled":',
+        'if game.spec.chance == "never":',
+        (f"{CHANCE}::test_a_search_never_sees_the_dice_to_come",),
+    ),
+    Fault(
+        "a budget that is compiled in",
+        "aleazero/search/build.py",
+        "budget = jnp.minimum(knobs.simulations, self.plan.config.max_simulations)",
+        "budget = self.plan.config.max_simulations",
+        (f"{BUILD}::test_budget_temperature_and_noise_do_not_recompile",),
+    ),
+    Fault(
+        "Gumbel: the mixed value without the network's own",
+        "aleazero/search/gumbel.py",
+        "mixed = (node.raw[..., None] + visits",
+        "mixed = (0.0 * node.raw[..., None] + visits",
+        ("tests/search/test_agreement.py::test_gumbel_visits_equal_mctx[16-tictactoe]",),
+    ),
+    Fault(
+        "PUCT: exploration that forgets the visits",
+        "aleazero/search/puct.py",
+        "jnp.sqrt(total) / (1.0 + node.visits)",
+        "jnp.sqrt(total) / (2.0 + node.visits)",
+        ("tests/search/test_agreement.py::test_puct_visits_equal_mctx[tictactoe]",),
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("words", nargs="*", help="only faults whose name contains one of these")
+    parser.add_argument("--sample", type=int, help="only the first so many")
+    options = parser.parse_args()
+    chosen = [fault for fault in FAULTS if not options.words or any(word in fault.name for word in options.words)]
+    chosen = chosen[: options.sample]
+    missed = [fault.name for fault in chosen if not caught(fault)]
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} faults caught")
+    for name in missed:
+        print(f"NOT caught: {name}")
+    return 1 if missed or not chosen else 0
+
+
+def caught(fault: Fault) -> bool:
+    """Whether every named test fails on the broken copy, and fails by its own assertions."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "copy"
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "docs")
+        shutil.copytree(ROOT, copy, ignore=ignored)
+        target = copy / fault.file
+        text = target.read_text()
+        if text.count(fault.right) != 1:
+            print(f"{fault.name}: {fault.file} has {text.count(fault.right)} places that read {fault.right!r}")
+            return False
+        target.write_text(text.replace(fault.right, fault.wrong))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *fault.tests]
+        environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    failures = re.findall(r"^FAILED (\S+)", ran.stdout, re.MULTILINE)
+    by = ", ".join(sorted(set(failures))) or f"nothing (exit code {ran.returncode})"
+    print(f"{fault.name}: caught by {by}", flush=True)
+    return ran.returncode == 1 and bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

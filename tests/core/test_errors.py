@@ -1,0 +1,35 @@
+"""What errors say: the thing, the value, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from aleazero.core import errors
+from aleazero.core.errors import AleaError, GameContractError, MissingExtra, UnknownName
+
+
+def test_every_error_can_be_caught_as_one():
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    assert {kind.__name__ for kind in kinds} >= {"ConfigError", "GameContractError", "NotationError", "UnknownName"}
+    assert all(issubclass(kind, AleaError) for kind in kinds)
+
+
+def test_an_unknown_name_lists_the_known_and_the_nearest():
+    error = UnknownName("search", "gumble", ["puct", "gumbel", "direct"])
+    assert str(error) == "unknown search 'gumble': did you mean 'gumbel'? known: direct, gumbel, puct"
+
+
+@pytest.mark.parametrize("name", ["zzz", ""])
+def test_nothing_near_is_not_guessed(name):
+    assert str(UnknownName("search", name, iter(["puct"]))) == f"unknown search {name!r}: known: puct"
+
+
+def test_a_missing_extra_says_how_to_get_it():
+    error = MissingExtra("game 'pgx:hex'", "pgx", "pgx")
+    assert str(error) == "game 'pgx:hex' needs pgx, which is not installed: pip install 'aleazero[pgx]'"
+
+
+def test_a_broken_contract_names_its_law():
+    error = GameContractError("zero sum", "returns are [1.0, 0.0]")
+    assert str(error) == "zero sum: returns are [1.0, 0.0]"
+    assert (error.law, error.message) == ("zero sum", "returns are [1.0, 0.0]")
