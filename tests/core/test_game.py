@@ -157,6 +157,15 @@ def test_reseeding_a_game_without_chance_changes_nothing():
     assert GAME.reseed(state, jax.random.key(1)) is state
 
 
+def test_a_game_of_sampled_chance_must_be_reseeded():
+    class Sampled(TicTacToe):
+        spec = dataclasses.replace(SPEC, chance="sampled")
+
+    with pytest.raises(GameContractError, match="'tictactoe' samples chance but cannot be reseeded") as caught:
+        Sampled().reseed(after(4), jax.random.key(1))
+    assert caught.value.law == "reseed"
+
+
 def test_the_size_of_a_row_is_that_of_its_pack():
     class Twice(TicTacToe):
         def pack(self, state):

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from aleazero.core.errors import NotationError
-from aleazero.core.game import FlatPlays, Game, HostStatus, Notation, Symmetry
+from aleazero.core.game import FlatPlays, HostStatus, Notation, Symmetry
 from aleazero.core.struct import replace, struct
 from tests.games.tiny import Climb, ClimbStates, Dash, DashNotation, DashState, Drift, TurnDash, swap_seats
 
@@ -521,11 +521,6 @@ class MovesWhenReseeded(Reseeded):
 
     def reseed(self, state: Any, key: Array) -> Any:
         return self.roll(super().reseed(state, key))
-
-
-class CannotReseed(Reseeded):
-    says = "game 'drift' samples chance but cannot be reseeded"
-    reseed = Game.reseed
 
 
 # ---- whole-turn plays

@@ -68,7 +68,7 @@ def choice(game: Game, taken: Any) -> str:
         return f"chance: {notation.format_chance(state, int(taken.outcome))}"
     moves = [notation.format_action(state, int(action)) for action in np.asarray(taken.legal) if action >= 0]
     listing = textwrap.fill(f"legal: {' '.join(moves)}", 110, subsequent_indent="    ")
-    return f"{listing}\nmove by {int(state.to_play)}: {notation.format_action(state, int(taken.action))}"
+    return f"{listing}\nseat {int(state.to_play)} plays: {notation.format_action(state, int(taken.action))}"
 
 
 def checksum(data: bytes) -> str:

@@ -206,9 +206,10 @@ class DriftState:
 
 
 class Drift(Dash):
-    """Dash with sampled chance: the die is rolled when a turn ends."""
+    """Dash with sampled chance: the die is rolled when a turn ends. It declares no symmetries and no notation."""
 
     kind = "drift"
+    symmetries = ()
     spec = dataclasses.replace(Dash.spec, name="drift", chance="sampled", num_chance_outcomes=0)
 
     def init(self, key: Array) -> DriftState:
@@ -238,6 +239,7 @@ class Drift(Dash):
 class TurnDash(Dash):
     """Dash with whole-turn plays: pairs of moves are tried in order, a cursor per lane says which comes next."""
 
+    symmetries = ()
     pairs = np.array([(first, second) for first in range(2) for second in range(2)])  # [Q, 2]
 
     def __init__(self, chunk: int) -> None:

@@ -77,12 +77,16 @@ def test_with_perfect_values_pig_is_played_perfectly(chance: str) -> None:
     keep = mine + turn < 100
     mine, yours, turn = mine[keep], yours[keep], turn[keep]
     states = states_of("pig", *[f"{a}-{b}+{c} 1" for a, b, c in zip(mine, yours, turn, strict=True)])
-    config = SearchConfig(max_simulations=160, chance=chance)
+    config = SearchConfig(max_simulations=400, chance=chance)
     search = build_search(patient("pig").game, config)
-    result = jax.jit(lambda s, k: search.run(knows, (), s, k, make_knobs(config)))(states, keys(len(mine)))
+    # Actions often differ by a few hundredths: more exploration than that would average over bad play. Single draws
+    # are noisier than that, so that sampled chance needs more of it than exact chance does.
+    knobs = make_knobs(config, exploration=0.1 if chance == "exact" else 0.3)
+    result = jax.jit(lambda s, k: search.run(knows, (), s, k, knobs))(states, keys(len(mine)))
     values = solve_moves(mine, yours, turn)
     lost = values.max(-1) - values[np.arange(len(mine)), np.asarray(result.action)]
-    assert lost.max() < 0.02, lost
+    assert lost.max() < (0.02 if chance == "exact" else 0.05), lost
+    assert lost.mean() < 0.005, lost.mean()
     best = np.asarray(result.values)[np.arange(len(mine)), np.asarray(result.edge)]
     assert np.abs(best - solve(mine, yours, turn)).mean() < 0.03
 
