@@ -49,7 +49,7 @@ def _compaction(tree: Tree, node: Array, found: Array, room: int) -> tuple[Array
     """
     num_nodes = tree.stats.shape[0]
     word = jnp.take_along_axis(tree.lineage, (node // WORD)[None, :, None], -1)[..., 0]  # [N, B]
-    below = ((word >> (node % WORD).astype(jnp.uint32)) & 1).astype(bool) & found
+    below = ((word >> (node % WORD).astype(jnp.uint32)[None]) & jnp.uint32(1)).astype(bool) & found[None]
     place = jnp.cumsum(below, 0) - 1
     place = jnp.where(below & (place < room), place, -1)
     order = jnp.argsort(place < 0, axis=0, stable=True)
@@ -67,7 +67,7 @@ def _move(
     knobs: Knobs,
 ) -> Tree:
     """The old nodes in their new places, under the freshly evaluated roots."""
-    live = jnp.arange(order.shape[0])[:, None] < kept  # [N, B]
+    live = jnp.arange(order.shape[0])[:, None] < kept[None]  # [N, B]
 
     def moved(old: Array, new: Array) -> Array:
         """Old rows where a kept node now stands, the fresh tree's elsewhere."""

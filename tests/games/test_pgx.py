@@ -128,6 +128,11 @@ def test_reseeding_changes_what_is_to_come_and_nothing_else():
     assert futures(compiled(BACKGAMMON, "reseed")(two, role_key(1, Role.SEARCH))) == first
 
 
+def test_every_step_goes_on_with_fresh_randomness():
+    streams = np.asarray(wander(BACKGAMMON, lanes=2, plies=PLIES["pgx:backgammon"]).state.stream)
+    assert len({row.tobytes() for row in streams.reshape(-1, 2)}) == streams[..., 0].size
+
+
 def test_a_deterministic_environment_has_no_stream():
     state = middle(OTHELLO)
     assert state.stream.shape == (0,)
