@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from aleazero.core.errors import GameContractError
-from aleazero.core.game import Game, GameSpec, HostGame
+from aleazero.core.game import Game, GameSpec, HostGame, HostStatus
 from aleazero.games.wander import Steps, wander
 
 BANNED = {"while": "runs to the slowest lane", "sort": "is slow on every device"}
@@ -270,14 +270,15 @@ def _purity(game: Game, flat: Steps, blame: _Blame) -> None:
 
 def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
     """Texts of a spread of positions and of their moves, out and in again."""
-    notation = game.notation
+    notation, listed, seen = game.notation, jax.jit(game.legal_list), jax.jit(game.observe)
+    host = jax.tree.map(np.asarray, (flat.state, flat.legal))
     rows = np.linspace(0, len(flat.action) - 1, 24).astype(int)
     for row in rows:
-        state = jax.tree.map(lambda x, row=row: x[row], flat.state)
+        state, legal_list = jax.tree.map(lambda x, row=row: jnp.asarray(x[row]), host)
         try:
             text = notation.format_state(state)
             back = notation.parse_state(text)
-            legal = [int(a) for a in np.asarray(flat.legal[row]) if a >= 0]
+            legal = [int(a) for a in np.asarray(legal_list) if a >= 0]
             names = [notation.format_action(state, a) for a in legal]
             parsed = [notation.parse_action(state, name) for name in names]
             notation.draw(state)
@@ -285,8 +286,8 @@ def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
             raise GameContractError("notation", f"{error!r}\n  state: {blame.describe(int(row))}") from error
         if notation.format_state(back) != text:
             raise GameContractError("notation", f"{text!r} is read back as {notation.format_state(back)!r}")
-        same = (game.legal_list(back) == flat.legal[row]).all() & (back.to_play == state.to_play)
-        if not bool(same & (game.observe(back) == game.observe(state)).all()):
+        same = np.array_equal(listed(back), legal_list) and int(back.to_play) == int(state.to_play)
+        if not same or not np.array_equal(seen(back), seen(state)):
             raise GameContractError("notation", f"{text!r} is read back as another position")
         if parsed != legal or len(set(names)) != len(names):
             raise GameContractError("notation", f"moves {names} in {text!r} are read back as {parsed}, not {legal}")
@@ -415,11 +416,29 @@ def check_host_game(game: HostGame, *, lanes: int = 16, plies: int = 200, seed: 
             raise GameContractError(
                 "returns", f"ply {ply}, lane {int(wrong.argmax())}: rewards do not add up to returns"
             )
+        _host_points(spec, now, ply)
         finished += int((now.terminated & moving).sum())
         seen += int(moving.sum())
         states, returns = after, now.returns.copy()
     warnings = () if finished else (f"no game ended in {plies} plies of random play",)
     return ContractReport(seen, finished, warnings)
+
+
+def _host_points(spec: GameSpec, now: HostStatus, ply: int) -> None:
+    """Who is to play, and what the points may be."""
+    lawful = {
+        "to_play": (now.to_play >= 0) & (now.to_play < spec.num_players),
+        "zero sum": np.abs(now.returns.sum(-1)) < 1e-4 if spec.num_players == 2 else np.ones(len(now.to_play), bool),
+    }
+    if spec.outcomes:
+        points = np.array([outcome.points for outcome in spec.outcomes])
+        known = (np.abs(now.returns[..., None] - points).min(-1) < 1e-4).all(-1)
+        lawful["outcomes"] = known | ~now.terminated
+    for law, fine in lawful.items():
+        if not fine.all():
+            lane = int((~fine).argmax())
+            shown = f"to_play {int(now.to_play[lane])}, returns {now.returns[lane].tolist()}"
+            raise GameContractError(law, f"after ply {ply}, lane {lane}: {shown}")
 
 
 def _host_shapes(spec: GameSpec, game: HostGame, states: Any, status: Any, legal: np.ndarray) -> None:

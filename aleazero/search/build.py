@@ -106,7 +106,6 @@ class Search:
             priors=tree.priors.at[ROOT].set(priors),
             raw=tree.raw.at[ROOT].set(value),
             stats=tree.stats.at[ROOT].set(jnp.stack([jnp.ones_like(value), value], -1)),
-            lineage=tree.lineage.at[ROOT, :, 0].set(1),
         )
         return self.choose_at_root(tree, knobs)
 
@@ -324,7 +323,7 @@ def _empty(plan: Plan, words: Array, action_words: Array, bonus: Array, value: A
         outcome_values=jnp.zeros((n, b, e) if plan.exact else (0,), jnp.float32),
         raw=jnp.zeros((n, b), jnp.float32),
         stats=jnp.zeros((n, b, 2), jnp.float32),
-        lineage=jnp.zeros((n, b, n // WORD), jnp.uint32),
+        lineage=_root_lineage((n, b, n // WORD)),
         parents=jnp.zeros((n, b), jnp.int32),
         next_edge=jnp.zeros((n, b), jnp.int32),
         next_child=jnp.zeros((n, b), jnp.int32),
@@ -337,6 +336,12 @@ def _empty(plan: Plan, words: Array, action_words: Array, bonus: Array, value: A
         words=words,
         action_words=action_words,
     )
+
+
+def _root_lineage(shape: tuple[int, ...]) -> Array:
+    """Lineages of a tree with a root alone. Made by comparison: XLA would work out a scatter while compiling."""
+    node, _, word = (jax.lax.broadcasted_iota(jnp.int32, shape, axis) for axis in range(3))
+    return ((node == ROOT) & (word == 0)).astype(jnp.uint32)
 
 
 def _argmax(scores: Array) -> Array:

@@ -672,6 +672,32 @@ class FallsWhenReseeded(Climb):
         return dataclasses.replace(super().reseed(states, seeds), height=states.height + 1)
 
 
+class NobodysTurn(Climb):
+    law, says = "to_play", r"after ply 0, lane 0: to_play 1"
+
+    def status(self, states: ClimbStates) -> HostStatus:
+        status = super().status(states)
+        return dataclasses.replace(status, to_play=status.to_play + 1)
+
+
+class PaysHalf(Climb):
+    law, says = "outcomes", r"returns \[-?0.5\]"
+
+    def status(self, states: ClimbStates) -> HostStatus:
+        status = super().status(states)
+        return dataclasses.replace(status, rewards=status.rewards / 2, returns=status.returns / 2)
+
+
+class BothWin(Climb):
+    law, says = "zero sum", r"returns \[1.0, 1.0\]|returns \[-1.0, -1.0\]"
+    spec = dataclasses.replace(Climb.spec, num_players=2)
+
+    def status(self, states: ClimbStates) -> HostStatus:
+        status = super().status(states)
+        rewards, returns = (np.repeat(points, 2, 1) for points in (status.rewards, status.returns))
+        return dataclasses.replace(status, rewards=rewards, returns=returns)
+
+
 def leaves(family: type) -> list[type]:
     """The classes of a family that name a law and have no subclass."""
     if not family.__subclasses__():

@@ -28,13 +28,15 @@ class Reference:
     def __init__(self) -> None:
         self.columns: list[list[int]] = [[] for _ in range(7)]
         self.mover = 0
+        self.final: list[float] | None = None
 
     def legal(self) -> set[int]:
-        return set() if self.points() is not None else {c for c in range(7) if len(self.columns[c]) < 6}
+        return set() if self.final else {c for c in range(7) if len(self.columns[c]) < 6}
 
     def act(self, action: int) -> None:
         self.columns[action].append(self.mover)
         self.mover = 1 - self.mover
+        self.final = self.look()
 
     def roll(self, outcome: int) -> None:
         raise AssertionError("nothing is rolled here")
@@ -43,6 +45,9 @@ class Reference:
         return self.columns[x][y] if 0 <= x < 7 and 0 <= y < len(self.columns[x]) else -1
 
     def points(self) -> list[float] | None:
+        return self.final
+
+    def look(self) -> list[float] | None:
         for x in range(7):
             for y in range(6):
                 for right, up in ((1, 0), (0, 1), (1, 1), (1, -1)):
