@@ -680,7 +680,7 @@ class NobodysTurn(Climb):
         return dataclasses.replace(status, to_play=status.to_play + 1)
 
 
-class PaysHalf(Climb):
+class PaysHalfAClimb(Climb):
     law, says = "outcomes", r"returns \[-?0.5\]"
 
     def status(self, states: ClimbStates) -> HostStatus:
