@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from aleazero.doctor.checks import one_ply_expectimax
 from aleazero.doctor.evaluators import OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.recount import recount
+from aleazero.games.pig import Pig
 from aleazero.search.build import build_search
 from aleazero.search.chance import draw
 from aleazero.search.settings import SearchConfig, make_knobs
@@ -109,3 +112,24 @@ def test_a_search_never_sees_the_dice_to_come() -> None:
     first, second = (patient("pgx:backgammon").run(s, 48)[2] for s in fortunes)
     np.testing.assert_array_equal(first.visits, second.visits)
     np.testing.assert_array_equal(first.value, second.value)
+
+
+def test_afterstates_can_be_evaluated_themselves() -> None:
+    """Where networks may judge chance states, a new one is a leaf of its own: one node, one evaluation."""
+
+    class JudgedPig(Pig):
+        spec = dataclasses.replace(Pig.spec, afterstate_values=True)
+
+    game = JudgedPig()
+    for kind in ("puct", "gumbel"):
+        config = SearchConfig(kind=kind, max_simulations=64)
+        search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
+        assert search.plan.slabs == 1
+        grow = jax.jit(
+            lambda s, k, search=search, evaluate=evaluate, knobs=knobs: search.grow(
+                evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs
+            )
+        )
+        tree = grow(positions("pig"), keys(16))
+        assert recount(search.plan, tree, evaluate, OPINIONATED) == []
+        assert (np.asarray(tree.turn)[1:65] == 0).any()
