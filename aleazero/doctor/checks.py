@@ -23,7 +23,8 @@ from aleazero.doctor import CheckFailed, CheckSkipped
 from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.exact import solved_check
 from aleazero.doctor.recount import recount
-from aleazero.games.conformance import check_game, check_host_game
+from aleazero.games.conformance import check_game
+from aleazero.games.host_conformance import check_host_game
 from aleazero.games.wander import Steps, wander
 from aleazero.search.build import Search, SearchResult, build_search
 from aleazero.search.reuse import regrow

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from aleazero.core.errors import GameContractError
-from aleazero.games.conformance import check_game, check_host_game
+from aleazero.games.conformance import check_game
+from aleazero.games.host_conformance import check_host_game
 from aleazero.games.wander import wander
 from tests.games import broken
 from tests.games.tiny import Climb, Dash, Drift, TurnDash
