@@ -106,7 +106,7 @@ FAULTS = (
         "aleazero/search/chance.py",
         "value = jnp.where(at_chance, expected, value)",
         "value = jnp.where(at_chance, value, value)",
-        (f"{CHANCE}::test_with_perfect_values_pig_is_played_perfectly[exact]",),
+        (f"{CHANCE}::test_above_a_chance_node_the_expectation_is_passed_on",),
     ),
     Fault(
         "stale child: a new leaf hung on the wrong edge",

@@ -133,3 +133,12 @@ def test_afterstates_can_be_evaluated_themselves() -> None:
         tree = grow(positions("pig"), keys(16))
         assert recount(search.plan, tree, evaluate, OPINIONATED) == []
         assert (np.asarray(tree.turn)[1:65] == 0).any()
+
+
+def test_above_a_chance_node_the_expectation_is_passed_on() -> None:
+    """The second visit ends in one outcome, but the root is told what all of them are worth together."""
+    states = states_of("pig", "0-0+0 1", "30-40+0 2", "95-10+0 1")
+    (_, _, one), (_, _, two) = (patient("pig").run(states, budget, chance="exact") for budget in (1, 2))
+    expected = np.asarray(one.values)[:, 0]
+    np.testing.assert_allclose(np.asarray(two.values)[:, 0], expected, atol=1e-5)
+    np.testing.assert_allclose(3 * np.asarray(two.value) - 2 * np.asarray(one.value), expected, atol=1e-5)
