@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -17,6 +18,12 @@ from aleazero.core.errors import AleaError, ConfigError, NotationError, UnknownN
 DONE, FAILED, MISUSE = 0, 1, 2
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on standard output.")]
+
+Runs = Annotated[Path | None, Parameter(name="--runs", help="Where runs are kept (ALEA_RUNS; else ./runs).")]
+Sets = Annotated[
+    list[str] | None, Parameter(name="--set", negative="", help="A setting, as in learn.batch_size=256; repeatable.")
+]
+Seconds = Annotated[float | None, Parameter(name="--seconds", help="Stop after so many, with a checkpoint.")]
 
 app = App(
     name="alea",
@@ -58,6 +65,35 @@ def show(
     from aleazero.cli import show as command
 
     return command.show(game, position, as_json)
+
+
+@app.command
+def train(
+    game: Annotated[str | None, Parameter(help="A game's name; a settings file may name it instead.")] = None,
+    *,
+    preset: Annotated[str, Parameter(help="quick, standard or strong.")] = "standard",
+    config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
+    sets: Sets = None,
+    name: Annotated[str | None, Parameter(help="The run's name.")] = None,
+    runs: Runs = None,
+    seconds: Seconds = None,
+    print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Train an agent by self-play, from nothing but the rules."""
+    from aleazero.cli import train as command
+
+    return command.train(
+        game,
+        preset=preset,
+        file=config,
+        assignments=sets or [],
+        name=name,
+        runs=runs,
+        seconds=seconds,
+        print_config=print_config,
+        as_json=as_json,
+    )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -23,6 +23,10 @@ class Role(enum.IntEnum):
     REPLAY = 5
     MATCH = 6
     TEST = 7
+    OPENING = 8
+    BUDGET = 9
+    AUGMENT = 10
+    TASTE = 11
 
 
 def role_key(seed: int | Array, role: Role, move: int | Array = 0) -> Array:

@@ -1,4 +1,4 @@
-"""What passes between a network and a search. Knows no game and no architecture."""
+"""What passes between the parts: predictions, trajectories, training rows. Knows no game and no architecture."""
 
 from __future__ import annotations
 
@@ -22,3 +22,47 @@ class Prediction:
 
 Evaluate = Callable[[Weights, Array], Prediction]
 """`evaluate(weights, observations [B, ...]) -> Prediction`: the only way a search meets a network."""
+
+
+@struct
+class Output:
+    """All that a network's heads say, for training; `Prediction` is what play needs of it."""
+
+    logits: Array  # [B, A] float32: the policy
+    value: Array  # [B, O] float32: logits over the game's outcomes for to_play; [B, 1] in [-1, 1] from a scalar head
+    soft: Array | None = None  # [B, A] float32: the flattened policy, where the network has that head
+    reply: Array | None = None  # [B, A] float32: the policy of the move after this one, where it has that head
+
+
+@struct
+class Trajectory:
+    """T moves of B games, raw: what an actor saw and did. Every field is `[T, B, ...]`; V as in `Output.value`."""
+
+    state: Array  # [T, B, P] uint8: the packed decision state
+    to_play: Array  # [T, B] int8
+    actions: Array  # [T, B, E] int16: the actions the search kept; -1 where there is none
+    policy: Array  # [T, B, E] float16: the search's policy over them
+    action: Array  # [T, B] int16: the action played
+    opinion: Array  # [T, B, V] float16: the network's outcome distribution (or scalar) for to_play, before the search
+    value: Array  # [T, B] float32: the search's value for to_play
+    searched: Array  # [T, B] bool: the policy is a full search's, so worth learning from
+    random: Array  # [T, B] bool: a random opening move was played: what followed says nothing of this position
+    ended: Array  # [T, B] bool: the rules ended the game with this move
+    truncated: Array  # [T, B] bool: we stopped the game after this move: it has no outcome
+    points: Array  # [T, B] float32: seat 0's final points where ended, else 0
+    fingerprint: Array  # [T, B] uint32: of the game's moves so far, this one and nature's included
+
+
+@struct
+class Rows:
+    """Training rows as replay hands them out. Every field is `[B, ...]`; V as in `Output.value`."""
+
+    state: Array  # [B, P] uint8
+    actions: Array  # [B, E] int16
+    policy: Array  # [B, E] float16
+    has_policy: Array  # [B] bool
+    target: Array  # [B, V] float32: the value target for to_play
+    has_value: Array  # [B] bool
+    reply_actions: Array  # [B, E] int16: the next row of the same game; -1 where it has no policy
+    reply_policy: Array  # [B, E] float16
+    weight: Array  # [B] float32: the importance weight in the loss

@@ -14,6 +14,7 @@ from aleazero.doctor.evaluators import IGNORANT
 from aleazero.games.connect_four import ConnectFour
 from aleazero.games.pig import Pig
 from aleazero.games.tictactoe import TicTacToe
+from aleazero.judges import exact_judge
 from aleazero.search.settings import make_knobs
 
 if TYPE_CHECKING:
@@ -56,41 +57,22 @@ def solved_check(patient: Patient) -> str:
 
 def solved_positions(patient: Patient) -> tuple[np.ndarray, np.ndarray]:
     """Rows of random play `[n]` and the exact value of every action there `[n, A]`, NaN where illegal."""
-    if type(patient.game) not in _SOLVERS:
+    judge = exact_judge(patient.game)
+    if judge is None:
         raise CheckSkipped("the game is not solved")
-    eligible, solve = _SOLVERS[type(patient.game)]
+    eligible = _ELIGIBLE[type(patient.game)]
     states = jax.tree.map(np.asarray, patient.steps.state)
     rows = np.flatnonzero(patient.decides & eligible(states))
     if len(rows) < POSITIONS:
         raise CheckFailed(f"random play met only {len(rows)} positions of the solved kind; {POSITIONS} are needed")
     rows = rows[np.linspace(0, len(rows) - 1, POSITIONS).astype(int)]
-    return rows, solve(jax.tree.map(lambda x: x[rows], states))
+    return rows, judge(jax.tree.map(lambda x: x[rows], states))
 
 
-def _tictactoe(states: Any) -> np.ndarray:
-    from aleazero.solvers.tictactoe import solve_moves
-
-    return solve_moves(states.board)
-
-
-def _pig(states: Any) -> np.ndarray:
-    from aleazero.solvers.pig import solve_moves
-
-    me = states.to_play[:, None].astype(int)
-    mine, yours = (np.take_along_axis(states.scores, who, -1)[:, 0].astype(int) for who in (me, 1 - me))
-    return solve_moves(mine, yours, states.turn_points.astype(int))
-
-
-def _connect_four(states: Any) -> np.ndarray:
-    from aleazero.solvers.connect_four import solve_moves
-
-    values = solve_moves(states.board).astype(np.float32)
-    return np.where(values < -1, np.nan, values)
-
-
-_SOLVERS: dict[type[Game], tuple[Callable[[Any], np.ndarray], Callable[[Any], np.ndarray]]] = {
-    TicTacToe: (lambda s: np.ones(len(s.to_play), bool), _tictactoe),
+# Which positions of random play to judge by.
+_ELIGIBLE: dict[type[Game], Callable[[Any], np.ndarray]] = {
+    TicTacToe: lambda s: np.ones(len(s.to_play), bool),
     # Late enough that the end is in sight of a search without a network.
-    Pig: (lambda s: s.scores.max(-1) >= 80, _pig),
-    ConnectFour: (lambda s: (s.board >= 0).sum((-1, -2)) >= 26, _connect_four),
+    Pig: lambda s: s.scores.max(-1) >= 80,
+    ConnectFour: lambda s: (s.board >= 0).sum((-1, -2)) >= 26,
 }

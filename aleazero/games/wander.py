@@ -14,7 +14,7 @@ from jax import Array
 
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
-from aleazero.core.struct import struct
+from aleazero.core.struct import struct, where_lanes
 
 
 @struct
@@ -74,12 +74,3 @@ def random_ply(game: Game, state: Any, key: Array) -> Steps:
         after=where_lanes(state.terminated, state, after),
         ply=jnp.int32(0),
     )
-
-
-def where_lanes(condition: Array, yes: Any, no: Any) -> Any:
-    """One of two states, or lane by lane of two batches of them."""
-
-    def pick(x: Array, y: Array) -> Array:
-        return jnp.where(condition.reshape(*condition.shape, *[1] * (x.ndim - condition.ndim)), x, y)
-
-    return jax.tree.map(pick, yes, no)

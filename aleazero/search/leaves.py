@@ -13,7 +13,7 @@ from jax import Array
 
 from aleazero.core.game import seat_sign
 from aleazero.core.records import Prediction
-from aleazero.core.struct import struct
+from aleazero.core.struct import struct, where_lanes
 from aleazero.search.plan import Plan
 from aleazero.search.tree import Tree, edge_of, rows
 
@@ -67,7 +67,7 @@ def make_leaves(
     passes = jnp.zeros(edge.shape, bool)
     if plan.explicit:
         from_chance = rows(tree.turn, parent) == 0
-        before = _select(from_chance, states, acted)
+        before = where_lanes(from_chance, states, acted)
         rolls = from_chance
         if not plan.stops_at_chance:
             middle = before
@@ -76,7 +76,7 @@ def make_leaves(
             node = jnp.broadcast_to(tree.next_node, edge.shape)  # the chance node to be; this is its first visit
             first = plan.draw(tree.words, node, jnp.zeros_like(edge), plan.probs(before))
             outcome = jnp.where(from_chance, edge, first)
-        leaf = _select(rolls, jax.vmap(game.apply_chance)(before, outcome), before)
+        leaf = where_lanes(rolls, jax.vmap(game.apply_chance)(before, outcome), before)
     evaluated = _all_outcomes(plan, leaf) if plan.exact else leaf
     return Leaves(
         parent=parent,
@@ -125,8 +125,3 @@ def _all_outcomes(plan: Plan, leaf: Any) -> Any:
         return jax.tree.map(lambda r, s: jnp.where(state.is_chance, r, s), rolled, state)
 
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), jax.vmap(spread)(leaf))
-
-
-def _select(condition: Array, yes: Any, no: Any) -> Any:
-    """Per lane, one of two batched states."""
-    return jax.tree.map(lambda x, y: jnp.where(condition.reshape(-1, *[1] * (x.ndim - 1)), x, y), yes, no)

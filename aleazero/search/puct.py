@@ -67,8 +67,9 @@ def policy(root: NodeView) -> Array:
 def choose(words: Array, weights: Array, priors: Array, temperature: Array) -> Array:
     """`[B]`: an edge drawn in proportion to `weights ** (1 / temperature)`; at 0 the heaviest, then the likeliest."""
     legal = priors >= 0
+    temperature = jnp.broadcast_to(temperature, words.shape)
     heaviest = jnp.argmax(jnp.where(legal, weights + 1e-6 * priors, -1.0), -1)
-    logits = jnp.log(jnp.maximum(weights, 1e-30)) / jnp.maximum(temperature, 1e-6)
+    logits = jnp.log(jnp.maximum(weights, 1e-30)) / jnp.maximum(temperature, 1e-6)[:, None]
     noise = gumbel_noise(words, priors.shape[-1])
     drawn = jnp.argmax(jnp.where(legal & (weights > 0), logits + noise, -jnp.inf), -1)
     return jnp.where(temperature > 0, drawn, heaviest).astype(jnp.int32)

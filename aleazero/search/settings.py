@@ -24,29 +24,40 @@ class SearchConfig:
     chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
     reuse: bool = False  # room to keep the subtree of the move played (PUCT only)
 
-    def check(self, spec: GameSpec) -> None:
-        """Raises ConfigError naming every setting that cannot be used with this game."""
-        problems = []
-        for name, allowed in (
-            ("kind", ("puct", "gumbel", "direct")),
-            ("chance", ("sampled", "exact")),
-            ("chance_draw", ("quota", "random")),
-        ):
-            if getattr(self, name) not in allowed:
-                problems.append(f"search.{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}")
+    def problems(self) -> list[str]:
+        """What is wrong with it, whatever the game."""
+        found = [
+            f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}"
+            for name, allowed in (
+                ("kind", ("puct", "gumbel", "direct")),
+                ("chance", ("sampled", "exact")),
+                ("chance_draw", ("quota", "random")),
+            )
+            if getattr(self, name) not in allowed
+        ]
         if self.max_simulations < 1:
-            problems.append(f"search.max_simulations is {self.max_simulations}; it must be at least 1")
+            found.append(f"max_simulations is {self.max_simulations}; it must be at least 1")
         if self.max_edges is not None and self.max_edges < 1:
-            problems.append(f"search.max_edges is {self.max_edges}; it must be at least 1")
+            found.append(f"max_edges is {self.max_edges}; it must be at least 1")
+        if self.reuse and self.kind != "puct":
+            found.append(f"reuse needs kind 'puct'; a {self.kind} root starts from no visits")
+        return found
+
+    def problems_with(self, spec: GameSpec) -> list[str]:
+        """What does not fit the game."""
+        found = []
         if self.chance == "exact" and spec.chance != "explicit":
-            problems.append(
+            found.append(
                 f"search.chance is 'exact', but {spec.name} has no chance states to take an expectation over "
                 f"(its chance is {spec.chance!r})"
             )
         if self.reuse and spec.chance == "sampled":
-            problems.append(f"search.reuse keeps nothing in {spec.name}: what a search rolls is never what is rolled")
-        if self.reuse and self.kind != "puct":
-            problems.append(f"search.reuse needs kind 'puct'; a {self.kind} root starts from no visits")
+            found.append(f"search.reuse keeps nothing in {spec.name}: what a search rolls is never what is rolled")
+        return found
+
+    def check(self, spec: GameSpec) -> None:
+        """Raises ConfigError naming every setting that cannot be used with this game."""
+        problems = [f"search.{problem}" for problem in self.problems()] + self.problems_with(spec)
         if problems:
             raise ConfigError("\n".join(problems))
 
@@ -56,7 +67,9 @@ class Knobs:
     """Numbers that may change from move to move; none of them causes a recompilation."""
 
     simulations: Array  # [] int32: the budget, for the whole batch
-    temperature: Array  # [] float32: PUCT and direct: of the action drawn from the visits (or priors); 0 takes the best
+    temperature: (
+        Array  # [] or [B] float32: PUCT and direct: of the action drawn from the visits (or priors); 0: the best
+    )
     exploration: Array  # [] float32: PUCT: c1 of the formula
     noise_fraction: Array  # [] float32: PUCT: share of Dirichlet noise in the root's priors
     noise_alpha: Array  # [] float32: its concentration

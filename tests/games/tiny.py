@@ -30,8 +30,7 @@ from aleazero.core.game import (
     Symmetry,
 )
 from aleazero.core.keys import mix, unit
-from aleazero.core.struct import replace, struct
-from aleazero.games.wander import where_lanes
+from aleazero.core.struct import replace, struct, where_lanes
 
 GOAL = 3
 MOVES = 2  # in a turn

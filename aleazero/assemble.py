@@ -1,0 +1,205 @@
+"""Where the parts are joined: from a config to an actor, a replay, a learner and an evaluator, all compiled.
+
+Runtimes take it from here; no other module knows both games and networks, searches and replay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from aleazero.config import RunConfig
+from aleazero.core.errors import ConfigError
+from aleazero.core.game import Game
+from aleazero.core.keys import Role, role_key
+from aleazero.core.opinions import expected_value
+from aleazero.core.records import Trajectory, Weights
+from aleazero.games.registry import make_game
+from aleazero.learn import losses, targets, update
+from aleazero.models.build import Model, build_model
+from aleazero.play.match import MatchResult, play_match
+from aleazero.play.rollout import Games, Pace, Rollout
+from aleazero.players import NetworkPlayer, make_player
+from aleazero.replay.store import Replay
+from aleazero.roles.actor import Play
+from aleazero.search.build import build_search
+from aleazero.search.settings import make_knobs
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """Everything a runtime needs to make roles of; `build_parts` makes it."""
+
+    config: RunConfig
+    game: Game
+    model: Model
+    rollout: Rollout
+    mesh: Mesh  # the devices that lanes are spread over
+
+    # ---- self-play
+
+    def start_games(self) -> Games:
+        """The first games, spread over the devices."""
+        config = self.config
+        lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
+        start = self._on_every_device(functools.partial(self.rollout.start, jnp.uint32(config.seed)), P("lanes"), 1)
+        games: Games = jax.jit(start)(lanes)
+        return games
+
+    def make_play(self) -> Play:
+        """The compiled rollout. Lanes are independent, so each device plays its own and nothing is exchanged."""
+        config = self.config
+        lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
+        seed = jnp.uint32(config.seed)
+
+        def roll(weights: Weights, games: Games, lanes: Array, pace: Pace, first: Array) -> tuple[Games, Trajectory]:
+            return self.rollout.run(weights, games, pace, seed, first, lanes)
+
+        everywhere = P()
+        spread = jax.shard_map(
+            roll,
+            mesh=self.mesh,
+            in_specs=(everywhere, P("lanes"), P("lanes"), everywhere, everywhere),
+            out_specs=(P("lanes"), P(None, "lanes")),
+            check_vma=False,
+        )
+        compiled = jax.jit(spread, donate_argnums=1)
+        replicated = NamedSharding(self.mesh, everywhere)
+
+        def play(weights: Weights, games: Games, pace: Pace, first: Array) -> tuple[Games, Trajectory]:
+            weights, pace, first = jax.device_put((weights, pace, first), replicated)
+            return compiled(weights, games, lanes, pace, first)
+
+        return play
+
+    def place_games(self, games: Games) -> Games:
+        """Games read from a checkpoint, spread over the devices."""
+        return jax.tree.map(self._spread, games)
+
+    def pace(self, rows: int) -> Pace:
+        """The knobs of self-play when `rows` rows have been played."""
+        config, play = self.config, self.config.selfplay
+        return Pace(
+            knobs=make_knobs(
+                config.search,
+                temperature=play.temperature.at(rows, config.total_rows),
+                exploration=play.exploration,
+                noise_fraction=play.noise_fraction,
+                noise_alpha=play.noise_alpha,
+                gumbel_scale=play.gumbel_scale,
+                max_considered=play.max_considered,
+            ),
+            fast_simulations=jnp.int32(play.fast_simulations),
+            full_search_fraction=jnp.float32(play.full_search_fraction),
+            temperature_plies=jnp.int32(2**30 if play.temperature_plies is None else play.temperature_plies),
+        )
+
+    # ---- replay and learning
+
+    def slab_like(self) -> Trajectory:
+        """The shapes of what one rollout brings."""
+        lanes = jnp.zeros(self.config.selfplay.num_games, jnp.uint32)
+        run = functools.partial(jax.eval_shape, self.rollout.run)
+        games = jax.eval_shape(self.rollout.start, jnp.uint32(0), lanes)
+        weights = jax.eval_shape(self.model.init, jax.random.key(0))
+        return run(weights, games, self.pace(0), jnp.uint32(0), jnp.uint32(0), lanes)[1]
+
+    def make_replay(self) -> Replay:
+        """An empty replay."""
+        config, spec = self.config, self.game.spec
+
+        def think(slab: Trajectory) -> tuple[Array, Array]:
+            predicted = expected_value(spec, slab.opinion.astype(jnp.float32))
+            return targets.opinions(spec, config.targets, slab.opinion, slab.value), predicted
+
+        def make_targets(span: dict[str, Array]) -> targets.Targets:
+            return targets.value_targets(spec, config.targets, targets.Span(**span))
+
+        return Replay(
+            config.replay,
+            self.slab_like(),
+            max_plies=spec.max_plies,
+            batch_size=config.learn.batch_size,
+            seed=config.seed,
+            think=think,
+            make_targets=make_targets,
+        )
+
+    def start_learning(self) -> update.LearnerState:
+        """Fresh weights and optimiser."""
+        key = role_key(self.config.seed, Role.WEIGHTS)
+        return jax.jit(lambda: update.start(self.config.learn, self.model.init(key)))()
+
+    def make_update(self) -> update.Update:
+        """The compiled update; the state is donated."""
+        config = self.config
+        loss = losses.make_loss(self.game, config.loss, self.model.apply)
+        prepare = functools.partial(_prepare, self.game, config.loss.augment)
+        return jax.jit(update.make_update(config.learn, loss, prepare), donate_argnums=0)
+
+    def learning_rate(self, rows_trained: int) -> float:
+        """By rows trained; a run trains at most `rows_per_new_row` rows for each row it plays."""
+        total = int(self.config.total_rows * self.config.replay.rows_per_new_row)
+        return self.config.learn.learning_rate.at(rows_trained, total)
+
+    # ---- measuring
+
+    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> MatchResult:
+        """A match of these weights against a player string."""
+        config, settings = self.config, self.config.evaluate
+        sims = settings.simulations or config.search.max_simulations
+        search = dataclasses.replace(config.search, max_simulations=sims, reuse=False)
+        player = NetworkPlayer(self.game, self.model, weights, search, "self")
+        return play_match(
+            self.game,
+            player,
+            make_player(opponent, self.game, root),
+            pairs=settings.games // 2,
+            seed=config.seed,
+            opening_plies=settings.opening_plies,
+        )
+
+    # ---- devices
+
+    def _spread(self, x: Any) -> Array:
+        return jax.device_put(x, NamedSharding(self.mesh, P("lanes")))
+
+    def _on_every_device(self, function: Any, out: Any, arguments: int) -> Any:
+        return jax.shard_map(
+            function, mesh=self.mesh, in_specs=(P("lanes"),) * arguments, out_specs=out, check_vma=False
+        )
+
+
+def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> Parts:
+    """The parts of a run, checked against the game; lanes go to all local devices unless some are named."""
+    game = make_game(config.game)
+    if not isinstance(game, Game):
+        raise ConfigError(f"game {config.game!r} runs on the host: search does not apply to it")
+    config.check(game)
+    used = devices or jax.local_devices()
+    if config.selfplay.num_games % len(used):
+        raise ConfigError(
+            f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"
+        )
+    model = build_model(config.model, game.spec)
+    rollout = Rollout(
+        game=game,
+        search=build_search(game, config.search),
+        evaluate=model.evaluate,
+        opine=model.opinion,
+        moves=config.selfplay.moves_per_rollout,
+        random_plies=config.selfplay.random_plies,
+    )
+    return Parts(config, game, model, rollout, Mesh(used, ("lanes",)))
+
+
+def _prepare(game: Game, augment: bool, rows: Any, key: Array) -> losses.Batch:
+    return losses.make_batch(game, rows, key, augment)

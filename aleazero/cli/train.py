@@ -1,0 +1,85 @@
+"""`alea train`: from settings to a run, and what to do with it afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from aleazero.cli.main import print_json
+from aleazero.config import RunConfig, resolve
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.settings import to_dict, to_toml
+from aleazero.runs import runs_root
+from aleazero.runtimes.local import Resume
+from aleazero.runtimes.start import Finished, resume, start
+
+
+def train(
+    game: str | None,
+    *,
+    preset: str,
+    file: Path | None,
+    assignments: list[str],
+    name: str | None,
+    runs: Path | None,
+    seconds: float | None,
+    print_config: bool,
+    as_json: bool,
+) -> int:
+    """Trains a new run."""
+    config = resolve(game, preset=preset, file=file, assignments=assignments)
+    if print_config:
+        _check(config)
+        if as_json:
+            print_json(to_dict(config))
+        else:
+            print(to_toml(config), end="")
+        return 0
+    keep_compiled_programs()
+    finished = start(config, runs_root(runs), name=name, preset=preset, seconds=seconds, quiet=as_json)
+    tell(finished, config.game, runs, as_json)
+    return 0
+
+
+def go_on(
+    name: str, how: Resume, assignments: list[str], runs: Path | None, seconds: float | None, as_json: bool
+) -> int:
+    """Resumes a run."""
+    keep_compiled_programs()
+    finished = resume(name, runs_root(runs), how, assignments, seconds=seconds, quiet=as_json)
+    tell(finished, finished.folder.read_config().game, runs, as_json)
+    return 0
+
+
+def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> None:
+    """What came of it, where it lies and how to play against it."""
+    if as_json:
+        ratings = [dataclasses.asdict(rating) for rating in finished.ratings]
+        print_json(
+            {
+                "run": finished.folder.name,
+                "folder": str(finished.folder.path),
+                "status": finished.status,
+                "ratings": ratings,
+                "plot": str(finished.plot),
+            }
+        )
+        return
+    where = f" --runs {runs}" if runs else ""
+    for rating in finished.ratings:
+        print(
+            f"against {rating.opponent}: {rating.score:.1%} of the points in {rating.games} games "
+            f"(95 %: {rating.score_low:.1%} to {rating.score_high:.1%})"
+        )
+    print(f"run:   {finished.folder.path} ({finished.status})")
+    print(f"plot:  {finished.plot}")
+    if finished.status == "stopped":
+        print(f"go on: alea runs resume {finished.folder.name}{where}")
+    print(f"play:  alea play {game} --player run:{finished.folder.name}{where}")
+
+
+def _check(config: RunConfig) -> None:
+    """What does not fit the game is said even if nothing is to run."""
+    from aleazero.assemble import build_parts
+
+    build_parts(config)

@@ -1,0 +1,134 @@
+"""The settings of a run, composed from those of its parts, and where they come from.
+
+Layers, later over earlier: the game's preset, a file, the environment (`ALEA_LEARN__BATCH_SIZE`), `--set`. Reading,
+nearest matches and all-problems-at-once are `aleazero.core.settings`'. Knows no run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from aleazero.checkpoint import CheckpointConfig
+from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.game import Game
+from aleazero.core.settings import Layer, build, from_environment, load_file, parse_assignments
+from aleazero.learn.losses import LossConfig
+from aleazero.learn.targets import TargetConfig
+from aleazero.learn.update import LearnConfig
+from aleazero.models.build import ModelConfig
+from aleazero.observe.settings import ObserveConfig
+from aleazero.play.rollout import SelfPlayConfig
+from aleazero.replay.ring import ReplayConfig
+from aleazero.roles.evaluator import EvaluateConfig
+from aleazero.search.settings import SearchConfig
+
+PRESETS = ("quick", "standard", "strong")
+NOT_SETTINGS = ("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE")  # variables with our prefix that mean something else
+MAY_CHANGE = ("total_rows", "evaluate", "checkpoint", "observe")  # when a run is resumed
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides what a run does."""
+
+    game: str
+    seed: int = 0
+    total_rows: int = 1_000_000  # positions of self-play
+    model: ModelConfig = ModelConfig()
+    search: SearchConfig = SearchConfig()
+    selfplay: SelfPlayConfig = SelfPlayConfig()
+    replay: ReplayConfig = ReplayConfig()
+    targets: TargetConfig = TargetConfig()
+    loss: LossConfig = LossConfig()
+    learn: LearnConfig = LearnConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    observe: ObserveConfig = ObserveConfig()
+
+    def problems(self) -> list[str]:
+        """What is wrong with it, whatever the game."""
+        found = []
+        if not 0 <= self.seed < 2**32:
+            found.append(f"seed is {self.seed}; it must be in 0..{2**32 - 1}")
+        if self.total_rows < 1:
+            found.append(f"total_rows is {self.total_rows}; it must be at least 1")
+        if self.selfplay.fast_simulations > self.search.max_simulations:
+            found.append(
+                f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
+                f"search.max_simulations ({self.search.max_simulations})"
+            )
+        if self.search.reuse:
+            found.append("search.reuse is true; self-play starts every search from a fresh tree, so leave it false")
+        return found
+
+    def problems_with(self, game: Game) -> list[str]:
+        """What does not fit the game."""
+        found = self.model.problems_with(game.spec) + self.search.problems_with(game.spec)
+        slab = self.selfplay.num_games * self.selfplay.moves_per_rollout
+        slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2
+        if self.replay.capacity_rows < slab * slabs:
+            found.append(
+                f"replay.capacity_rows is {self.replay.capacity_rows}; {self.selfplay.num_games} games of "
+                f"{game.spec.name} at once, each of up to {game.spec.max_plies} plies, need at least {slab * slabs}"
+            )
+        if self.total_rows < slab:
+            found.append(f"total_rows is {self.total_rows}; one rollout alone plays {slab}")
+        if self.replay.capacity_rows >= 2**31:
+            found.append(f"replay.capacity_rows is {self.replay.capacity_rows}; it must be below {2**31}")
+        return found
+
+    def check(self, game: Game) -> None:
+        """Raises ConfigError with everything that does not fit the game."""
+        problems = self.problems_with(game)
+        if problems:
+            raise ConfigError("\n".join(problems))
+
+
+def resolve(
+    game: str | None,
+    *,
+    preset: str = "standard",
+    file: Path | None = None,
+    assignments: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> RunConfig:
+    """The settings that a game, a preset, a file, the environment and assignments give together."""
+    layers = []
+    given = load_file(file) if file else None
+    name = game or (given.values.get("game") if given else None)
+    if not isinstance(name, str):
+        raise ConfigError('no game is named: name one on the command line, or write game = "..." in the file')
+    if game and given and given.values.get("game", game) != game:
+        raise ConfigError(f"the command names {game!r}, {file} names {given.values['game']!r}; which is it?")
+    layers.append(preset_layer(name, preset))
+    layers.append(Layer("the command line", {"game": name}))
+    if given:
+        layers.append(given)
+    layers.append(from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS))
+    layers.append(parse_assignments(assignments))
+    return build(RunConfig, layers)
+
+
+def preset_layer(game: str, preset: str) -> Layer:
+    """A game's preset; a game without presets of its own has the general ones."""
+    if preset not in PRESETS:
+        raise UnknownName("preset", preset, PRESETS)
+    folder = resources.files("aleazero") / "presets"
+    own = folder / f"{game.replace(':', '_')}.toml"
+    tables: dict[str, Any] = tomllib.loads((own if own.is_file() else folder / "general.toml").read_text("utf-8"))
+    return Layer(f"preset {preset} of {game}", tables[preset])
+
+
+def changes_refused(old: RunConfig, new: RunConfig) -> list[str]:
+    """What a resumed run may not change, in the words of the settings."""
+    return [
+        f"{field.name} was {getattr(old, field.name)} and is now {getattr(new, field.name)}"
+        for field in dataclasses.fields(RunConfig)
+        if field.name not in MAY_CHANGE and getattr(old, field.name) != getattr(new, field.name)
+    ]

@@ -1,0 +1,134 @@
+"""Exported networks: a folder with weights and a manifest, all that is needed to play, nothing of the run.
+
+    manifest.json          game, its version and facts, the model's settings, where it came from, sha256 of the weights
+    weights.safetensors    float32
+    network.onnx           on request: observations in, policy logits and outcome distribution out
+
+Knows checkpoints only as weights that are handed in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+
+from aleazero.core.errors import AleaError
+from aleazero.core.game import GameSpec
+from aleazero.core.records import Weights
+from aleazero.core.settings import Layer, build, to_dict
+from aleazero.models.build import Model, ModelConfig, build_model
+from aleazero.models.onnx import export_onnx
+
+FORMAT = 1
+
+
+class ExportError(AleaError):
+    """An exported network cannot be written, read, or used for this game."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A network ready to play."""
+
+    model: Model
+    weights: Weights
+    manifest: dict[str, Any]
+
+
+def write(folder: Path, model: Model, weights: Weights, facts: Mapping[str, Any], *, onnx: bool = False) -> Path:
+    """Writes a folder; files are replaced one by one, the manifest last."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        payload = safetensors.numpy.save(_named(weights))
+        _replace(folder / "weights.safetensors", payload)
+        if onnx:
+            _write_onnx(folder / "network.onnx", model, weights)
+        manifest = {
+            "format": FORMAT,
+            "game": model.spec.name,
+            "game_version": model.spec.version,
+            "observation_shape": list(model.spec.observation_shape),
+            "num_actions": model.spec.num_actions,
+            "outcomes": {outcome.name: outcome.points for outcome in model.spec.outcomes},
+            "model": to_dict(model.config),
+            "sha256": {"weights.safetensors": hashlib.sha256(payload).hexdigest()},
+            "facts": dict(facts),
+        }
+        _replace(folder / "manifest.json", json.dumps(manifest, indent=2).encode() + b"\n")
+    except OSError as error:
+        raise ExportError(f"could not write the network to {folder}: {error}") from error
+    return folder
+
+
+def read(folder: Path, spec: GameSpec) -> Exported:
+    """The network in a folder, verified, for a game; another game's, or another version's, is refused."""
+    manifest = read_manifest(folder)
+    if (manifest["game"], manifest["game_version"]) != (spec.name, spec.version):
+        raise ExportError(
+            f"{folder} holds a network for {manifest['game']} version {manifest['game_version']}, "
+            f"not for {spec.name} version {spec.version}"
+        )
+    model = build_model(build(ModelConfig, [Layer(str(folder / "manifest.json"), manifest["model"])]), spec)
+    try:
+        payload = (folder / "weights.safetensors").read_bytes()
+    except OSError as error:
+        raise ExportError(f"{folder} is incomplete: {error}") from error
+    if hashlib.sha256(payload).hexdigest() != manifest["sha256"]["weights.safetensors"]:
+        raise ExportError(f"{folder / 'weights.safetensors'} is damaged: its sha256 is not the manifest's")
+    arrays = safetensors.numpy.load(payload)
+    like = jax.eval_shape(model.init, jax.random.key(0))
+    wanted = {name: leaf.shape for name, leaf in _named(like).items()}
+    if {name: array.shape for name, array in arrays.items()} != wanted:
+        raise ExportError(f"{folder / 'weights.safetensors'} does not fit the model its manifest describes")
+    leaves = [arrays[name] for name in wanted]
+    return Exported(model, jax.tree.unflatten(jax.tree.structure(like), leaves), manifest)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What an exported folder says of itself."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    except OSError as error:
+        raise ExportError(f"{folder} is no exported network: {error}") from error
+    except ValueError as error:
+        raise ExportError(f"{folder / 'manifest.json'} is damaged: {error}") from error
+    needed = ("format", "game", "game_version", "model", "sha256")
+    if not isinstance(manifest, dict) or any(key not in manifest for key in needed):
+        raise ExportError(f"{folder / 'manifest.json'} is no network's manifest: it needs {', '.join(needed)}")
+    if manifest["format"] != FORMAT:
+        raise ExportError(f"{folder} has format {manifest['format']}; this version reads format {FORMAT}")
+    return manifest
+
+
+def _named(weights: Weights) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_flatten_with_path(weights)[0]
+    named = {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+    return {n: leaf if isinstance(leaf, jax.ShapeDtypeStruct) else np.asarray(leaf) for n, leaf in named.items()}
+
+
+def _write_onnx(path: Path, model: Model, weights: Weights) -> None:
+    plain = build_model(dataclasses.replace(model.config, compute="float32"), model.spec)
+
+    def network(observation: Any) -> dict[str, Any]:
+        output = plain.apply(weights, observation)
+        return {"policy_logits": output.logits, "opinion": plain.opinion_of(output)}
+
+    export_onnx(network, model.spec.observation_shape, path, metadata={"game": model.spec.name})
+
+
+def _replace(path: Path, payload: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(fresh, "wb") as file:
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

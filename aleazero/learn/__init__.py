@@ -1,0 +1,1 @@
+"""Learning: targets from raw games, losses, and the update of the weights."""

@@ -1,0 +1,106 @@
+"""Value targets from raw games: the outcome, TD(lambda) over outcome distributions, the search's value, or a mixture.
+
+Everything is worked out from seat 0's side and turned to to_play's at the end, so that a player who moves twice needs
+no special case. A game we stopped has no outcome and never gets one: with `td_lambda` 1 its rows have no value target;
+below 1 they lean on the last opinion. Knows trajectories and the game's facts; no network, no replay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.game import GameSpec
+from aleazero.core.opinions import certain, expected_value, seen_by_seat, tilt
+from aleazero.core.struct import struct
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetConfig:
+    """What the value head learns."""
+
+    td_lambda: float = 1.0  # 1: the outcome; 0: the next position's opinion
+    opinion: Literal["search", "network"] = "search"  # whose opinion of a position is meant
+    search_mix: float = 0.0  # share of the position's own search value in its target
+
+    def problems(self) -> list[str]:
+        """What is wrong with it."""
+        return [
+            f"{name} is {getattr(self, name)}; it must be in 0..1"
+            for name in ("td_lambda", "search_mix")
+            if not 0 <= getattr(self, name) <= 1
+        ]
+
+    @property
+    def needs_opinions(self) -> bool:
+        """Whether opinions enter the targets at all."""
+        return self.td_lambda < 1 or self.search_mix > 0
+
+
+@struct
+class Span:
+    """What targets are made from: T moves of B games, in order, each `[T, B, ...]`."""
+
+    exists: Array  # bool: a move was recorded here
+    to_play: Array  # int8
+    ended: Array  # bool
+    truncated: Array  # bool
+    points: Array  # float32: seat 0's final points where ended
+    opinion: Array  # [T, B, V] float: what is thought of the position (see `opinions`), to_play's side
+    predicted: Array  # float32: the value the network gave it when it was played
+
+
+@struct
+class Targets:
+    """Per move: what the value head should have said."""
+
+    ready: Array  # [T, B] bool: the game is over, so the target is known
+    has_value: Array  # [T, B] bool: and there is one
+    target: Array  # [T, B, V] float32, to_play's side
+    surprise: Array  # [T, B] float32 in [0, 2]: |predicted value - target|; 0 where there is no target
+
+
+def opinions(spec: GameSpec, config: TargetConfig, opinion: Array, value: Array) -> Array:
+    """What is thought of positions `[..., V]`: the network's opinion, moved to the search's value if that is meant."""
+    opinion = opinion.astype(jnp.float32)
+    return tilt(spec, opinion, value) if config.needs_opinions and config.opinion == "search" else opinion
+
+
+def value_targets(spec: GameSpec, config: TargetConfig, span: Span) -> Targets:
+    """Targets of every move whose game ends within the span."""
+    width = span.opinion.shape[-1]
+    thought = seen_by_seat(spec, span.opinion.astype(jnp.float32), span.to_play)
+    over = span.ended | span.truncated
+    following = jnp.concatenate([thought[1:], jnp.zeros_like(thought[:1])])
+    # Backwards: target = keep * next target + given. A game's last move starts afresh.
+    keep = jnp.where(over, 0.0, config.td_lambda)
+    given = jnp.where(
+        span.ended[..., None],
+        certain(spec, span.points, width),
+        jnp.where(span.truncated[..., None], thought, (1.0 - config.td_lambda) * following),
+    )
+    target = _recur(keep[..., None], given)
+    # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
+    ready = _recur(jnp.where(over, 0.0, 1.0), over.astype(jnp.float32)) > 0
+    stopped = _recur(jnp.where(over, 0.0, 1.0), span.truncated.astype(jnp.float32)) > 0
+    target = seen_by_seat(spec, target, span.to_play)
+    if config.search_mix:
+        target = (1.0 - config.search_mix) * target + config.search_mix * span.opinion.astype(jnp.float32)
+    ready = ready & span.exists
+    has_value = ready & ~stopped if config.td_lambda == 1 else ready
+    surprise = jnp.abs(span.predicted - expected_value(spec, target))
+    return Targets(ready, has_value, target, jnp.where(has_value, surprise, 0.0))
+
+
+def _recur(keep: Array, given: Array) -> Array:
+    """`x[t] = keep[t] * x[t + 1] + given[t]`, from the last t to the first, in a logarithmic number of steps."""
+
+    def join(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
+        return earlier[0] * later[0], earlier[0] * later[1] + earlier[1]
+
+    keep = jnp.broadcast_to(keep, given.shape)
+    return jax.lax.associative_scan(join, (keep, given), reverse=True)[1]

@@ -1,0 +1,126 @@
+"""One update of the weights: gradient (in pieces, if asked), clipping, the optimiser, the moving average.
+
+Knows a loss and the settings of the optimiser; neither replay nor play.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from aleazero.core.records import Rows, Weights
+from aleazero.core.schedule import Schedule
+from aleazero.core.struct import struct
+from aleazero.learn.losses import Batch, Loss, Measures, count
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnConfig:
+    """How weights follow the gradient."""
+
+    batch_size: int = 512  # rows per update
+    accumulate: int = 1  # pieces a batch is cut into, to save memory; the gradient is the same
+    learning_rate: Schedule = Schedule(2e-3, 1e-4, shape="cosine", warmup_rows=20_000)  # by rows trained
+    decay: Literal["decoupled", "l2"] = "decoupled"  # AdamW, or Adam with the penalty in the gradient
+    weight_decay: float = 1e-4
+    clip: float = 1.0  # the gradient's greatest norm
+    beta1: float = 0.9
+    beta2: float = 0.99
+    ema: float = 0.99  # of the averaged weights that play; 0: the newest weights play
+
+    def problems(self) -> list[str]:
+        """What is wrong with it."""
+        found = []
+        if self.batch_size < 1:
+            found.append(f"batch_size is {self.batch_size}; it must be at least 1")
+        if self.accumulate < 1 or self.batch_size % max(self.accumulate, 1):
+            found.append(f"accumulate is {self.accumulate}; it must divide batch_size ({self.batch_size})")
+        if self.weight_decay < 0:
+            found.append(f"weight_decay is {self.weight_decay}; it must not be negative")
+        if self.clip <= 0:
+            found.append(f"clip is {self.clip}; it must be positive")
+        for name in ("beta1", "beta2", "ema"):
+            if not 0 <= getattr(self, name) < 1:
+                found.append(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+        return found
+
+
+@struct
+class LearnerState:
+    """What learning carries from update to update."""
+
+    weights: Weights  # float32
+    average: Weights  # the moving average of them, float32; the weights themselves where it is off
+    optimiser: Any
+
+
+@struct
+class UpdateStats:
+    """What one update saw."""
+
+    loss: Array  # []
+    measures: Measures
+    gradient_norm: Array  # [], before clipping
+
+
+Update = Callable[[LearnerState, Rows, Array, Array], tuple[LearnerState, UpdateStats]]
+"""`update(state, rows, learning_rate, key) -> (state, stats)`."""
+
+
+def make_optimiser(config: LearnConfig) -> optax.GradientTransformation:
+    """Adam with the chosen decay, for a learning rate of one: the rate itself is an argument of every update."""
+    adam = optax.scale_by_adam(config.beta1, config.beta2)
+    penalty = optax.add_decayed_weights(config.weight_decay, mask=_matrices)
+    parts = [adam, penalty] if config.decay == "decoupled" else [penalty, adam]
+    return optax.chain(optax.clip_by_global_norm(config.clip), *parts)
+
+
+def start(config: LearnConfig, weights: Weights) -> LearnerState:
+    """The state before the first update."""
+    average = jax.tree.map(jnp.array, weights)  # its own arrays: both are donated
+    return LearnerState(weights, average, make_optimiser(config).init(weights))
+
+
+def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array], Batch]) -> Update:
+    """One update; `prepare` makes a batch of rows (and may turn them at random)."""
+    optimiser = make_optimiser(config)
+
+    def update(state: LearnerState, rows: Rows, rate: Array, key: Array) -> tuple[LearnerState, UpdateStats]:
+        counts = count(rows)
+
+        def piece(part: tuple[Rows, Array]) -> tuple[Array, Measures, Weights]:
+            batch = prepare(*part)
+            (value, measures), gradient = jax.value_and_grad(loss, has_aux=True)(state.weights, batch, counts)
+            return value, measures, gradient
+
+        pieces = config.accumulate
+        if pieces == 1:
+            value, measures, gradient = piece((rows, key))
+        else:
+            parts = jax.tree.map(lambda x: x.reshape(pieces, -1, *x.shape[1:]), rows)
+
+            def add(total: Any, part: Any) -> tuple[Any, None]:
+                return jax.tree.map(jnp.add, total, piece(part)), None
+
+            keys = jax.random.split(key, pieces)
+            like = jax.eval_shape(piece, (jax.tree.map(lambda x: x[0], parts), keys[0]))
+            nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+            (value, measures, gradient), _ = jax.lax.scan(add, nothing, (parts, keys))
+        norm = optax.global_norm(gradient)
+        step, optimiser_state = optimiser.update(gradient, state.optimiser, state.weights)
+        weights = jax.tree.map(lambda w, s: w - rate * s, state.weights, step)
+        average = jax.tree.map(lambda a, w: config.ema * a + (1 - config.ema) * w, state.average, weights)
+        return LearnerState(weights, average, optimiser_state), UpdateStats(value, measures, norm)
+
+    return update
+
+
+def _matrices(weights: Weights) -> Any:
+    """Decay is for matrices; biases and scales are left alone."""
+    return jax.tree.map(lambda w: w.ndim > 1, weights)

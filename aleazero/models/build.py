@@ -1,0 +1,112 @@
+"""A network from a config and a game's facts, and what play and training ask of it. Knows no search and no loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Literal
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.errors import ConfigError
+from aleazero.core.game import GameSpec
+from aleazero.core.opinions import expected_value
+from aleazero.core.records import Output, Prediction, Weights
+from aleazero.models.networks import ResidualCNN, ResidualMLP
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """The shape of a network."""
+
+    kind: Literal["auto", "mlp", "cnn"] = "auto"  # auto: cnn where observations are [rows, columns, planes]
+    width: int = 128
+    blocks: int = 4
+    pooling_every: int = 2  # cnn: every n-th block has global pooling; 0: none
+    head_width: int = 32  # cnn: planes in front of the heads
+    value: Literal["outcomes", "scalar"] = "outcomes"  # a distribution over the game's outcomes, or one number
+    soft_policy: bool = False  # a further head that learns the flattened policy
+    reply_policy: bool = False  # a further head that learns the opponent's reply
+    compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
+
+    def problems(self) -> list[str]:
+        """What is wrong with it, whatever the game."""
+        found = [
+            f"{name} is {getattr(self, name)}; it must be at least {least}"
+            for name, least in (("width", 1), ("blocks", 0), ("pooling_every", 0), ("head_width", 1))
+            if getattr(self, name) < least
+        ]
+        return found
+
+    def problems_with(self, spec: GameSpec) -> list[str]:
+        """What does not fit the game."""
+        found = []
+        if self.kind == "cnn" and len(spec.observation_shape) != 3:
+            found.append(
+                f"model.kind is 'cnn', but {spec.name}'s observations are {list(spec.observation_shape)}, "
+                "not [rows, columns, planes]; use 'mlp'"
+            )
+        if self.value == "outcomes" and not spec.outcomes:
+            found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar'")
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A network for one game. Holds no weights: they are arguments, always."""
+
+    config: ModelConfig
+    spec: GameSpec
+
+    @functools.cached_property
+    def network(self) -> nn.Module:
+        """The architecture."""
+        config, spec = self.config, self.spec
+        heads = {
+            "num_actions": spec.num_actions,
+            "num_outcomes": len(spec.outcomes) if config.value == "outcomes" else 0,
+            "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
+        }
+        compute = jnp.dtype(_compute(config.compute))
+        if config.kind == "cnn" or (config.kind == "auto" and len(spec.observation_shape) == 3):
+            return ResidualCNN(config.width, config.blocks, config.pooling_every, config.head_width, heads, compute)
+        return ResidualMLP(config.width, config.blocks, heads, compute)
+
+    def init(self, key: Array) -> Weights:
+        """Fresh float32 weights."""
+        observation = jnp.zeros((1, *self.spec.observation_shape), jnp.float32)
+        return self.network.init(key, observation)["params"]
+
+    def apply(self, weights: Weights, observation: Array) -> Output:
+        """What every head says of observations `[B, ...]`."""
+        return self.network.apply({"params": weights}, observation)  # type: ignore[return-value]
+
+    def evaluate(self, weights: Weights, observation: Array) -> Prediction:
+        """What a search needs (`core.records.Evaluate`)."""
+        output = self.apply(weights, observation)
+        return Prediction(output.logits, expected_value(self.spec, self.opinion_of(output)))
+
+    def opinion(self, weights: Weights, observation: Array) -> Array:
+        """`[B, V]`: the outcome distribution for to_play, or the scalar."""
+        return self.opinion_of(self.apply(weights, observation))
+
+    def opinion_of(self, output: Output) -> Array:
+        """The same from an output at hand."""
+        return jax.nn.softmax(output.value) if self.config.value == "outcomes" else output.value
+
+
+def build_model(config: ModelConfig, spec: GameSpec) -> Model:
+    """A model for a game, checked against its facts."""
+    problems = [f"model.{problem}" for problem in config.problems()] + config.problems_with(spec)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return Model(config, spec)
+
+
+def _compute(wanted: str) -> str:
+    if wanted != "auto":
+        return wanted
+    return "float32" if jax.default_backend() == "cpu" else "bfloat16"

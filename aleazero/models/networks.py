@@ -1,0 +1,110 @@
+"""The networks: a residual MLP and a residual CNN, each with a policy head and a value head.
+
+Without batch norm: branches end in zeros, so that every block starts as the identity, and the torso's output is
+normalised once. Weights are float32; `compute` is the type of the arithmetic inside. Knows shapes, not games.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.records import Output
+
+_ZERO = nn.initializers.zeros_init()
+_SMALL = nn.initializers.variance_scaling(0.01, "fan_in", "truncated_normal")
+
+
+class Heads(nn.Module):
+    """Logits for every action and every outcome from flat features; float32 at the end."""
+
+    num_actions: int
+    num_outcomes: int  # 0: one number in [-1, 1]
+    extra: tuple[str, ...]  # further policy heads: "soft", "reply"
+
+    @nn.compact
+    def __call__(self, policy: Array, value: Array) -> Output:
+        """`policy` and `value` are the features `[B, F]` of each."""
+
+        def dense(size: int, features: Array, name: str) -> Array:
+            return nn.Dense(size, dtype=jnp.float32, kernel_init=_SMALL, name=name)(features)
+
+        scores = dense(self.num_outcomes or 1, value, "value")
+        return Output(
+            logits=dense(self.num_actions, policy, "policy"),
+            value=scores if self.num_outcomes else jnp.tanh(scores),
+            **{name: dense(self.num_actions, policy, name) for name in self.extra},
+        )
+
+
+class ResidualMLP(nn.Module):
+    """Dense blocks `x + Dense(relu(Dense(norm(x))))` over the flattened observation."""
+
+    width: int
+    blocks: int
+    heads: dict[str, Any]
+    compute: Any
+
+    @nn.compact
+    def __call__(self, observation: Array) -> Output:
+        """`[B, ...]` observations."""
+        # The first layer is float32: scores and counts need more than bfloat16's eight bits.
+        x = observation.reshape(observation.shape[0], -1).astype(jnp.float32)
+        x = nn.Dense(self.width, dtype=jnp.float32, name="stem")(x).astype(self.compute)
+        for i in range(self.blocks):
+            y = nn.LayerNorm(dtype=self.compute, name=f"norm_{i}")(x)
+            y = nn.relu(nn.Dense(self.width, dtype=self.compute, name=f"in_{i}")(y))
+            x = x + nn.Dense(self.width, dtype=self.compute, kernel_init=_ZERO, name=f"out_{i}")(y)
+        x = nn.relu(nn.LayerNorm(dtype=self.compute, name="norm")(x))
+        return Heads(**self.heads, name="heads")(x, x)
+
+
+class ResidualCNN(nn.Module):
+    """Blocks of two 3x3 convolutions over `[rows, columns, planes]`, some of which see the whole board at once."""
+
+    width: int
+    blocks: int
+    pooling_every: int
+    head_width: int
+    heads: dict[str, Any]
+    compute: Any
+
+    @nn.compact
+    def __call__(self, observation: Array) -> Output:
+        """`[B, rows, columns, planes]` observations."""
+
+        def conv(size: int, kernel: int, name: str, **options: Any) -> nn.Conv:
+            return nn.Conv(size, (kernel, kernel), dtype=self.compute, name=name, **options)
+
+        x = conv(self.width, 3, "stem")(observation.astype(self.compute))
+        for i in range(self.blocks):
+            y = conv(self.width, 3, f"in_{i}")(nn.relu(x))
+            if self.pooling_every and i % self.pooling_every == self.pooling_every - 1:
+                y = y + GlobalPool(self.width, self.compute, name=f"pool_{i}")(y)
+            x = x + conv(self.width, 3, f"out_{i}", kernel_init=_ZERO)(nn.relu(y))
+        x = nn.relu(nn.LayerNorm(dtype=self.compute, name="norm")(x))
+        flat = (x.shape[0], -1)
+        policy = nn.relu(conv(self.head_width, 1, "policy_planes")(x)).reshape(flat)
+        value = nn.relu(conv(self.head_width, 1, "value_planes")(x)).reshape(flat)
+        value = nn.relu(nn.Dense(2 * self.head_width, dtype=self.compute, name="value_hidden")(value))
+        return Heads(**self.heads, name="heads")(policy, value)
+
+
+class GlobalPool(nn.Module):
+    """What the whole board says (mean and maximum of every plane), as a bias `[B, 1, 1, width]` for each square.
+
+    Wu 2019 (KataGo), section 3.3.
+    """
+
+    width: int
+    compute: Any
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """`[B, rows, columns, width]`."""
+        x = nn.relu(x)
+        seen = jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], -1)
+        return nn.Dense(self.width, dtype=self.compute, name="bias")(seen)[:, None, None]

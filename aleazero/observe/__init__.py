@@ -1,0 +1,1 @@
+"""What a run tells of itself: typed reports, the alarms read from them, and the sinks that render them."""

@@ -1,0 +1,137 @@
+"""The metric catalogue: everything a run reports, as typed records. Sinks render them; nothing else names a metric.
+
+A report's numbers become metrics called `kind/field`. Knows no sink and no role.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar, Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What every report says: where the run stood when it was made."""
+
+    kind: ClassVar[str] = ""
+
+    step: int  # training updates so far; also the weights' version
+    rows: int  # positions played by self-play so far
+    seconds: float  # of the run, earlier stretches of a resumed one included
+
+    def metrics(self) -> dict[str, float]:
+        """The report's own numbers by metric name."""
+        found: dict[str, float] = {}
+        for field in dataclasses.fields(self):
+            if field.name in ("step", "rows", "seconds"):
+                continue
+            value = getattr(self, field.name)
+            entries = value.items() if isinstance(value, dict) else [("", value)]
+            for key, number in entries:
+                if isinstance(number, int | float) and not isinstance(number, bool):
+                    found["/".join(part for part in (self.kind, field.name, key) if part)] = number
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every field, with the kind: what JSON Lines hold."""
+        return {"kind": self.kind, **dataclasses.asdict(self)}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunReport(Report):
+    """The run began, went on or came to an end."""
+
+    kind: ClassVar[str] = "run"
+
+    status: Literal["started", "resumed", "done", "stopped", "failed"]
+    run: str  # its name
+    game: str
+    total_rows: int  # rows the run is to play
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayReport(Report):
+    """What the actor did since the last report."""
+
+    kind: ClassVar[str] = "selfplay"
+
+    games: int  # finished so far, in the whole run
+    finished: int  # of them since the last report
+    games_per_second: float
+    rows_per_second: float
+    simulations_per_second: float
+    mean_moves: float  # rows played for every game that ended
+    truncated_fraction: float  # of the games that ended
+    duplicate_fraction: float  # of the games that ended: the same moves as another one of them
+    policy_entropy: float  # of the policy targets, in nats
+    legal_entropy: float  # of a uniform policy in the same positions
+    outcomes: dict[str, float]  # how games ended for seat 0, as shares
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnReport(Report):
+    """What the learner did since the last report: means over its updates."""
+
+    kind: ClassVar[str] = "learn"
+
+    loss: float
+    losses: dict[str, float]  # by term: policy, value, ...
+    gradient_norm: float
+    learning_rate: float
+    rows_trained: int
+    updates_per_second: float
+    value_target_variance: float  # over the rows of a batch
+    value_error: float  # mean |predicted value - target|
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplayReport(Report):
+    """What the replay holds."""
+
+    kind: ClassVar[str] = "replay"
+
+    rows_held: int
+    rows_ready: int  # whose targets are known
+    window_rows: int  # that samples are drawn from
+    mean_surprise: float
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalReport(Report):
+    """A match of the weights of this step."""
+
+    kind: ClassVar[str] = "eval"
+
+    player: str
+    opponent: str
+    games: int
+    score: float  # wins and half the draws, over the games
+    score_low: float  # 95 %
+    score_high: float
+    points_per_game: float
+    points_low: float
+    points_high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointReport(Report):
+    """A checkpoint was saved, or could not be."""
+
+    kind: ClassVar[str] = "checkpoint"
+
+    path: str
+    saved: bool
+    message: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class AlarmReport(Report):
+    """Something is wrong: `stop` ends the run, `warn` does not."""
+
+    kind: ClassVar[str] = "alarm"
+
+    level: Literal["stop", "warn"]
+    name: str
+    message: str  # what was seen, and the likely cause
+    setting: str  # the setting to look at

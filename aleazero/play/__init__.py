@@ -1,0 +1,1 @@
+"""Playing: rollouts of many games, episodes, matches and what they say of strength."""

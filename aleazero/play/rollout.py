@@ -1,0 +1,196 @@
+"""Self-play on the device: B games at once under one compiled function; a game that ends makes room for the next.
+
+Every lane's randomness is named by seed, role, move and lane, so a game does not depend on the games beside it, on
+the number of devices, or on how many moves are played in one call.
+Knows the game contract, a search and a network's signature; not what the trajectories are for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.game import Game
+from aleazero.core.keys import Role, gumbel_noise, lane_keys, lane_words, mix, role_key, unit
+from aleazero.core.records import Evaluate, Trajectory, Weights
+from aleazero.core.schedule import Schedule
+from aleazero.core.struct import struct, where_lanes
+
+TASTE = 1.5  # how much a game's random moves follow its taste
+
+Opine = Callable[[Weights, Array], Array]
+"""`opine(weights, observations [B, ...]) -> [B, V]`: the outcome distribution (or scalar) for to_play."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """How games are played to learn from. The budget of a full search is `search.max_simulations`."""
+
+    num_games: int = 256  # played at once: lanes
+    moves_per_rollout: int = 16  # T: moves between two looks at new weights
+    random_plies: int = 0  # each game begins with 0 to this many random moves
+    full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
+    fast_simulations: int = 8  # the budget of the other moves
+    temperature: Schedule = Schedule(1.0)
+    temperature_plies: int | None = None  # after this many plies of a game the best move is played
+    exploration: float = 1.25
+    noise_fraction: float = 0.25
+    noise_alpha: float = 0.5
+    gumbel_scale: float = 1.0
+    max_considered: int = 16
+
+    def problems(self) -> list[str]:
+        """What is wrong with it."""
+        least = {"num_games": 1, "moves_per_rollout": 1, "random_plies": 0, "fast_simulations": 1}
+        found = [
+            f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
+        ]
+        if not 0 < self.full_search_fraction <= 1:
+            found.append(f"full_search_fraction is {self.full_search_fraction}; it must be in (0, 1]")
+        if self.temperature_plies is not None and self.temperature_plies < 0:
+            found.append(f"temperature_plies is {self.temperature_plies}; it must not be negative")
+        return found
+
+
+@struct
+class Games:
+    """Games in flight, `[B]` lanes: all that is needed to go on with them."""
+
+    states: Any  # decision states
+    ply: Array  # [B] int32: moves, nature's included, since the game began
+    openings: Array  # [B] int32: random moves still to be played
+    taste: Array  # [B] uint32: which actions this game's random moves prefer
+    fingerprint: Array  # [B] uint32: of the moves so far
+
+
+@struct
+class Pace:
+    """Numbers that may change from rollout to rollout without a recompilation."""
+
+    knobs: Any  # the search's
+    fast_simulations: Array  # [] int32
+    full_search_fraction: Array  # [] float32
+    temperature_plies: Array  # [] int32
+
+
+class SearchLike(Protocol):
+    """What a rollout needs of a search."""
+
+    def run(self, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Any) -> Any:
+        """Searches decision states."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rollout:
+    """Self-play of one game by one search and network. Holds no arrays."""
+
+    game: Game
+    search: SearchLike
+    evaluate: Evaluate
+    opine: Opine
+    moves: int  # T
+    random_plies: int
+
+    def start(self, seed: Array, lanes: Array) -> Games:
+        """First games for lanes `[B]` (their own numbers)."""
+        return self._fresh(seed, jnp.uint32(0), lanes)
+
+    def run(
+        self, weights: Weights, games: Games, pace: Pace, seed: Array, first: Array, lanes: Array
+    ) -> tuple[Games, Trajectory]:
+        """T moves of every lane; `first` is the number of the first of them, uint32, in the life of the run."""
+
+        def move(games: Games, number: Array) -> tuple[Games, Trajectory]:
+            return self._move(weights, games, pace, seed, number, lanes)
+
+        return jax.lax.scan(move, games, first + jnp.arange(self.moves, dtype=jnp.uint32))
+
+    def _move(
+        self, weights: Weights, games: Games, pace: Pace, seed: Array, number: Array, lanes: Array
+    ) -> tuple[Games, Trajectory]:
+        game, states = self.game, games.states
+        full = jax.random.uniform(role_key(seed, Role.BUDGET, number)) < pace.full_search_fraction
+        temperature = jnp.where(games.ply < pace.temperature_plies, pace.knobs.temperature, 0.0)
+        knobs = dataclasses.replace(
+            pace.knobs,
+            simulations=jnp.where(full, pace.knobs.simulations, pace.fast_simulations),
+            temperature=temperature,
+        )
+        found = self.search.run(self.evaluate, weights, states, lane_keys(seed, Role.SEARCH, number, lanes), knobs)
+        opening = games.openings > 0
+        action = found.action
+        if self.random_plies:
+            drawn = random_actions(game, states, lane_keys(seed, Role.ACTION, number, lanes), games.taste)
+            action = jnp.where(opening, drawn, action)
+        after, drew = act(game, states, action, lane_keys(seed, Role.CHANCE, number, lanes))
+        ply = games.ply + 1 + (drew >= 0)
+        truncated = ~after.terminated & (ply >= game.spec.max_plies)
+        over = after.terminated | truncated
+        fingerprint = mix(mix(games.fingerprint, action + 1), drew + 1)
+        row = Trajectory(
+            state=jax.vmap(game.pack)(states),
+            to_play=states.to_play.astype(jnp.int8),
+            actions=found.actions,
+            policy=found.policy.astype(jnp.float16),
+            action=action.astype(jnp.int16),
+            opinion=self.opine(weights, jax.vmap(game.observe)(states)).astype(jnp.float16),
+            value=found.value,
+            searched=full & ~opening,
+            random=opening,
+            ended=after.terminated,
+            truncated=truncated,
+            points=jnp.where(after.terminated, after.returns[:, 0], 0.0),
+            fingerprint=fingerprint,
+        )
+        going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
+        return where_lanes(over, self._fresh(seed, number + 1, lanes), going), row
+
+    def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
+        """A new game in every lane, as it would begin before move `number`."""
+        states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
+        settled, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, number, lanes))
+        length, taste = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 2)
+        openings = (unit(length) * (self.random_plies + 1)).astype(jnp.int32)
+        return Games(
+            states=settled,
+            ply=(drew >= 0).astype(jnp.int32),
+            openings=openings,
+            taste=taste,
+            fingerprint=mix(jnp.zeros(lanes.shape, jnp.uint32), drew + 1),
+        )
+
+
+def act(game: Game, states: Any, actions: Array, keys: Array) -> tuple[Any, Array]:
+    """The decision states `[B]` after actions and nature's answers, and the outcomes drawn (-1 where none was)."""
+    return draw(game, jax.vmap(game.apply_action)(states, actions), keys)
+
+
+def draw(game: Game, states: Any, keys: Array) -> tuple[Any, Array]:
+    """Lets nature move where it is to act: the states, and the outcomes drawn (-1 where none was)."""
+    nothing = jnp.full(states.terminated.shape, -1, jnp.int32)
+    if game.spec.chance != "explicit":
+        return states, nothing
+    chances = jnp.log(jax.vmap(game.chance_probs)(states))
+    outcomes = jax.vmap(jax.random.categorical)(keys, chances).astype(jnp.int32)
+    rolls = states.is_chance & ~states.terminated
+    return where_lanes(rolls, jax.vmap(game.apply_chance)(states, outcomes), states), jnp.where(rolls, outcomes, -1)
+
+
+def random_actions(game: Game, states: Any, keys: Array, taste: Array | None = None) -> Array:
+    """`[B]` int32: legal actions of decision states, uniformly at random.
+
+    With a `taste` `[B]` each lane prefers some actions to others, the same ones in all its moves: so random play also
+    leads to where one kind of move follows another for long.
+    """
+    legal = jax.vmap(game.legal_list)(states)
+    score = jax.vmap(lambda key: jax.random.gumbel(key, legal.shape[1:]))(keys)
+    if taste is not None:
+        liking = gumbel_noise(taste, game.spec.num_actions)
+        score = score + TASTE * jnp.take_along_axis(liking, jnp.maximum(legal, 0).astype(jnp.int32), -1)
+    place = jnp.argmax(jnp.where(legal >= 0, score, -jnp.inf), -1)
+    return jnp.take_along_axis(legal, place[:, None], -1)[:, 0].astype(jnp.int32)

@@ -1,0 +1,222 @@
+"""Players from strings: `KIND[:key=value;key=value]`, and after commas how a network looks ahead.
+
+    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    ...,search=gumbel,sims=64
+Joins games, networks, searches and exact judges; matches know players by `choose` alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero import checkpoint as checkpoints
+from aleazero import export
+from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.game import Game
+from aleazero.core.records import Weights
+from aleazero.judges import Judge, exact_judge
+from aleazero.models.build import Model, build_model
+from aleazero.play.match import Player
+from aleazero.play.rollout import random_actions
+from aleazero.runs import find_run, runs_root
+from aleazero.search.build import SearchResult, build_search
+from aleazero.search.settings import Knobs, SearchConfig, make_knobs
+
+SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct"}  # as people write them
+DEFAULT_SIMULATIONS = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomPlayer:
+    """Plays uniformly at random."""
+
+    game: Game
+    name: str = "random"
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        """Any legal action."""
+        return _random(self.game)(states, keys)
+
+
+@dataclasses.dataclass(frozen=True)
+class SolverPlayer:
+    """Plays a move that loses nothing; if there are several, one of them at random."""
+
+    game: Game
+    judge: Judge
+    name: str = "solver"
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        """One of the best actions by the exact judge."""
+        rows = np.flatnonzero(np.asarray(lanes))
+        values = self.judge(jax.tree.map(lambda x: np.asarray(x)[rows], states))
+        best = values >= np.nanmax(values, -1, keepdims=True) - 1e-9
+        noise = np.asarray(_uniform(self.game.spec.num_actions)(keys))[rows]
+        actions = np.zeros(len(np.asarray(lanes)), np.int32)
+        actions[rows] = np.where(best, noise, -1.0).argmax(-1)
+        return jnp.asarray(actions)
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkPlayer:
+    """A network and how it looks ahead. Deterministic: the best move it knows."""
+
+    game: Game
+    model: Model
+    weights: Weights
+    search: SearchConfig
+    name: str
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        """The search's action."""
+        return self.look(states, keys).action
+
+    def look(self, states: Any, keys: Array) -> SearchResult:
+        """All that the search found."""
+        return _search(self.game, self.model, self.search)(self.weights, states, keys, _knobs(self.search))
+
+    def opinion(self, states: Any) -> Array:
+        """`[B, V]`: the network's own outcome distribution for to_play."""
+        return _opinion(self.game, self.model)(self.weights, states)
+
+
+def make_player(text: str, game: Game, root: Path | None = None) -> Player:
+    """The player a string names, for a game; `root` is where runs are kept."""
+    head, *rest = text.strip().split(",")
+    kind, _, detail = head.partition(":")
+    options = _options(rest, text)
+    if kind in ("random", "solver"):
+        if detail or options:
+            raise ConfigError(f"player {text!r}: {kind!r} takes no options")
+        return _simple(kind, game)
+    if kind not in ("run", "path", "bundled"):
+        raise UnknownName("player", kind, ["random", "solver", "bundled", "run:NAME[@STEP]", "path:FOLDER"])
+    if (kind == "bundled") == bool(detail):
+        raise ConfigError(f"player {text!r}: write {'bundled' if kind == 'bundled' else kind + ':NAME'}")
+    model, weights = _load(kind, detail, game, root)
+    search = search_config(options, game, text)
+    return NetworkPlayer(game, model, jax.device_put(weights), search, text)
+
+
+def search_config(options: dict[str, str], game: Game, text: str) -> SearchConfig:
+    """How a network player looks ahead, from the options of its string."""
+    problems = [
+        str(UnknownName("player option", key, ["search", "sims"])) for key in options.keys() - {"search", "sims"}
+    ]
+    kind = options.get("search", "gumbel")
+    if kind not in SEARCHES:
+        problems.append(str(UnknownName("search", kind, SEARCHES)))
+    sims = options.get("sims", str(DEFAULT_SIMULATIONS))
+    if not sims.isdecimal() or int(sims) < 1:
+        problems.append(f"sims is {sims!r}; it must be a whole number from 1 on")
+    if problems:
+        raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
+    config = SearchConfig(kind=SEARCHES[kind], max_simulations=int(sims))  # type: ignore[arg-type]
+    config.check(game.spec)
+    return config
+
+
+def bundled_folder(game: Game) -> Path | None:
+    """The network that comes with the package for a game; None where there is none."""
+    folder = Path(str(resources.files("aleazero") / "bundled" / game.spec.name))
+    return folder if (folder / "manifest.json").is_file() else None
+
+
+def _simple(kind: str, game: Game) -> Player:
+    if kind == "random":
+        return RandomPlayer(game)
+    judge = exact_judge(game)
+    if judge is None:
+        raise ConfigError(f"player 'solver': {game.spec.name} is not solved")
+    return SolverPlayer(game, judge)
+
+
+def _options(parts: list[str], text: str) -> dict[str, str]:
+    options = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise ConfigError(f"player {text!r}: {part!r} is no option; write search=gumbel or sims=64")
+        options[key.strip()] = value.strip()
+    return options
+
+
+def _load(kind: str, detail: str, game: Game, root: Path | None) -> tuple[Model, Weights]:
+    if kind == "run":
+        return load_run_weights(detail, game, root)
+    folder = Path(detail) if kind == "path" else bundled_folder(game)
+    if folder is None:
+        raise ConfigError(f"player 'bundled': no network for {game.spec.name} comes with the package; train one")
+    exported = export.read(folder, game.spec)
+    return exported.model, exported.weights
+
+
+def load_run_weights(name_and_step: str, game: Game, root: Path | None = None) -> tuple[Model, Weights]:
+    """The model and the playing weights of `NAME[@STEP]`; STEP may be left out (the newest)."""
+    name, _, step = name_and_step.partition("@")
+    run = find_run(runs_root(root), name)
+    config = run.read_config()
+    found = find_checkpoint(run.checkpoints, step)
+    check_game(found, game)
+    model = build_model(config.model, game.spec)
+    return model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
+
+
+def find_checkpoint(root: Path, step: str) -> checkpoints.Checkpoint:
+    """A checkpoint by step, or the newest intact one if no step is named."""
+    known = checkpoints.steps(root)
+    if step:
+        if not step.isdecimal() or int(step) not in known:
+            raise UnknownName(f"checkpoint in {root}", step, [str(s) for s in known])
+        return checkpoints.read(root / f"{int(step):012d}")
+    import logging
+
+    found = checkpoints.newest(root, logging.getLogger(__name__).warning)
+    if found is None:
+        raise ConfigError(f"{root} holds no usable checkpoint yet")
+    return found
+
+
+def check_game(found: checkpoints.Checkpoint, game: Game) -> None:
+    """Refuses a checkpoint of another game, or of another version of its rules."""
+    theirs = (found.facts.get("game"), found.facts.get("game_version"))
+    if theirs != (game.spec.name, game.spec.version):
+        raise checkpoints.CheckpointError(
+            f"checkpoint {found.path} is of {theirs[0]} version {theirs[1]}, not of {game.spec.name} version "
+            f"{game.spec.version}"
+        )
+
+
+@functools.cache
+def _random(game: Game) -> Callable[[Any, Array], Array]:
+    return jax.jit(lambda states, keys: random_actions(game, states, keys))
+
+
+@functools.cache
+def _uniform(count: int) -> Callable[[Array], Array]:
+    return jax.jit(lambda keys: jax.vmap(lambda key: jax.random.uniform(key, (count,)))(keys))
+
+
+@functools.cache
+def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., SearchResult]:
+    search = build_search(game, config)
+    return jax.jit(lambda weights, states, keys, knobs: search.run(model.evaluate, weights, states, keys, knobs))
+
+
+@functools.cache
+def _opinion(game: Game, model: Model) -> Callable[..., Array]:
+    return jax.jit(lambda weights, states: model.opinion(weights, jax.vmap(game.observe)(states)))
+
+
+@functools.cache
+def _knobs(config: SearchConfig) -> Knobs:
+    return make_knobs(config, gumbel_scale=0.0)

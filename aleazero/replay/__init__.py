@@ -1,0 +1,1 @@
+"""Replay: the ring that training rows are drawn from, and the log that makes it last."""

@@ -1,0 +1,113 @@
+"""The replay as a running part: takes slabs in, hands rows out, and keeps the counts that neither needs the device for.
+
+Counts are Python integers: 32 bits would overflow within minutes. Where the ring lives on the host, batches are drawn
+ahead of need. Knows neither games nor how targets are made: both come in as functions.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.records import Rows, Trajectory
+from aleazero.replay import ring as rings
+from aleazero.replay.ring import ReplayConfig, Ring
+
+
+class Replay:
+    """A ring and its counts."""
+
+    def __init__(
+        self,
+        config: ReplayConfig,
+        like: Trajectory,
+        *,
+        max_plies: int,
+        batch_size: int,
+        seed: int,
+        think: Callable[[Trajectory], tuple[Array, Array]],
+        make_targets: rings.MakeTargets,
+    ) -> None:
+        """`like` has the shapes of a slab; `think` gives a slab's opinions and predicted values."""
+        self.config = config
+        moves, lanes = like.ended.shape
+        self.slab_rows = moves * lanes
+        # A game's first move must still be there when its last is written.
+        self.reach = -(-max_plies // moves) + 1
+        self.slabs = max(config.capacity_rows // self.slab_rows, self.reach + 1)
+        self.seed = seed
+        self.num_slabs = 0  # added so far
+        self._home = jax.local_devices(backend="cpu")[0] if config.place == "host" else jax.local_devices()[0]
+        self._away = config.place == "host" and jax.default_backend() != "cpu"
+        self._ahead: collections.deque[tuple[int, Rows]] = collections.deque()
+
+        def insert(ring: Ring, slab: Trajectory, slot: Array) -> Ring:
+            return rings.insert(ring, slab, *think(slab), slot, make_targets, self.reach)
+
+        def draw(ring: Ring, number: Array, newest: Array, window: Array) -> Rows:
+            return rings.draw(ring, config, batch_size, jnp.uint32(seed), number, newest, window)
+
+        self._insert = jax.jit(insert, donate_argnums=0)
+        self._draw = jax.jit(draw)
+        make = jax.jit(functools.partial(rings.make_ring, like, self.slabs), out_shardings=_on(self._home))
+        self.ring: Ring = make()
+
+    def add(self, slab: Trajectory) -> None:
+        """Writes a slab over the oldest one."""
+        self._ahead.clear()
+        slot = jnp.int32(self.num_slabs % self.slabs)
+        self.ring = self._insert(self.ring, jax.device_put(slab, self._home), jax.device_put(slot, self._home))
+        self.num_slabs += 1
+
+    @property
+    def rows_played(self) -> int:
+        """Rows added so far, overwritten ones included."""
+        return self.num_slabs * self.slab_rows
+
+    @property
+    def rows_held(self) -> int:
+        """Rows in the ring."""
+        return min(self.num_slabs, self.slabs) * self.slab_rows
+
+    @property
+    def window_slabs(self) -> int:
+        """How many of the newest slabs are drawn from."""
+        wanted = math.ceil(self.config.window_rows(self.rows_played) / self.slab_rows)
+        return min(wanted, self.slabs, self.num_slabs)
+
+    def count_ready(self) -> int:
+        """Rows that can be drawn. Waits for the device."""
+        return int(self.ring.slab_ready.sum())
+
+    def mean_surprise(self) -> Any:
+        """Of the rows that can be drawn, as an array: does not wait."""
+        return self.ring.slab_surprise.sum() / jnp.maximum(self.ring.slab_ready.sum(), 1)
+
+    def sample(self, number: int) -> Rows:
+        """The batch called `number`: the same one whenever it is drawn from the same rows."""
+        if not self._away:
+            return self._draw_now(number)
+        while len(self._ahead) < self.config.prefetch:
+            following = self._ahead[-1][0] + 1 if self._ahead else number
+            self._ahead.append((following, jax.device_put(self._draw_now(following), jax.local_devices()[0])))
+        first, rows = self._ahead.popleft()
+        if first != number:
+            self._ahead.clear()
+            return self.sample(number)
+        return rows
+
+    def _draw_now(self, number: int) -> Rows:
+        newest = (self.num_slabs - 1) % self.slabs
+        numbers = (jnp.uint32(number), jnp.int32(newest), jnp.int32(self.window_slabs))
+        return self._draw(self.ring, *(jax.device_put(n, self._home) for n in numbers))
+
+
+def _on(device: jax.Device) -> Any:
+    return jax.sharding.SingleDeviceSharding(device)

@@ -1,0 +1,85 @@
+"""The learner: draws rows, updates the weights, publishes them. Never draws more rows per new row than allowed.
+
+Knows a compiled update and two ports; not who plays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.core.keys import Role, role_key
+from aleazero.core.records import Weights
+from aleazero.learn.update import LearnerState, Update, UpdateStats
+from aleazero.roles.ports import SampleSource, WeightStore
+
+
+class Learner:
+    """Learns; `state`, `steps`, `base_steps` and `started` are all that it carries from step to step."""
+
+    def __init__(
+        self,
+        update: Update,
+        rate: Callable[[int], float],
+        state: LearnerState,
+        source: SampleSource,
+        weights: WeightStore,
+        *,
+        batch_size: int,
+        rows_per_new_row: float,
+        min_rows: int,
+        seed: int,
+    ) -> None:
+        """`update` is compiled, its state donated; `rate(rows)` is the learning rate after that many trained rows."""
+        self._update, self._rate, self._source, self._weights = update, rate, source, weights
+        self._batch_size, self._rows_per_new_row, self._min_rows = batch_size, rows_per_new_row, min_rows
+        self._seed = seed
+        self.state = state
+        self.steps = 0  # updates so far; also the weights' version
+        self.started = False  # whether there were enough rows to begin
+        self.base_steps = 0  # updates before the source began to count its rows
+
+    @property
+    def rows_trained(self) -> int:
+        """Rows drawn so far."""
+        return self.steps * self._batch_size
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next update."""
+        return self._rate(self.rows_trained)
+
+    def step(self) -> list[UpdateStats]:
+        """As many updates as the rows that came in allow."""
+        self.started = self.started or self._source.count_ready() >= self._min_rows
+        if not self.started:
+            return []
+        allowed = int(self._rows_per_new_row * self._source.rows_played) // self._batch_size
+        found = [self._one() for _ in range(allowed - (self.steps - self.base_steps))]
+        if found:
+            self.publish()
+        return found
+
+    def publish(self) -> None:
+        """Makes the weights known as they are now: copies, because the next update reuses the memory."""
+        self._weights.publish(self.steps, _copy(self.state.average))
+
+    def _one(self) -> UpdateStats:
+        rows = self._source.sample(self.steps)
+        rate = jnp.float32(self.learning_rate)
+        self.state, stats = self._update(self.state, rows, rate, _augment_key(self._seed, jnp.uint32(self.steps)))
+        self.steps += 1
+        return stats
+
+
+@jax.jit
+def _copy(weights: Weights) -> Weights:
+    return jax.tree.map(jnp.copy, weights)
+
+
+@jax.jit
+def _augment_key(seed: int, step: Array) -> Array:
+    return role_key(seed, Role.AUGMENT, step)

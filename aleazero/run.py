@@ -1,0 +1,62 @@
+"""`python -m aleazero.run`: trains with the core dependencies alone, for hosts where nothing can be installed.
+
+    python -m aleazero.run config.toml [--preset quick] [--runs DIR] [--name NAME] [--seconds N] [--set a.b=c ...]
+    python -m aleazero.run --resume NAME [--how exact|weights]
+The same run as `alea train`; `alea` only parses more comfortably.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.errors import AleaError, ConfigError, UnknownName
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command line; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m aleazero.run", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("config", nargs="?", type=Path, help="settings; they must name a game")
+    parser.add_argument("--preset", default="standard")
+    parser.add_argument("--runs", type=Path, default=None)
+    parser.add_argument("--name", default=None)
+    parser.add_argument("--seconds", type=float, default=None, help="stop after so many, with a checkpoint")
+    parser.add_argument("--resume", default=None, metavar="NAME")
+    parser.add_argument("--how", choices=("exact", "weights"), default="exact")
+    parser.add_argument("--set", action="append", default=[], metavar="a.b=c", dest="assignments")
+    given = parser.parse_args(arguments)
+    keep_compiled_programs()
+    try:
+        return _run(given)
+    except (ConfigError, UnknownName) as mistake:
+        print(f"aleazero.run: {mistake}", file=sys.stderr)
+        return 2
+    except AleaError as problem:
+        print(f"aleazero.run: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("aleazero.run: stopped", file=sys.stderr)
+        return 1
+
+
+def _run(given: argparse.Namespace) -> int:
+    from aleazero.config import resolve
+    from aleazero.runs import runs_root
+    from aleazero.runtimes.start import resume, start
+
+    root = runs_root(given.runs)
+    if given.resume:
+        resume(given.resume, root, given.how, given.assignments, seconds=given.seconds)
+        return 0
+    if given.config is None and not given.assignments:
+        raise ConfigError("name a settings file, or --resume a run")
+    game = next((a.partition("=")[2] for a in given.assignments if a.startswith("game=")), None)
+    config = resolve(game, preset=given.preset, file=given.config, assignments=given.assignments)
+    start(config, root, name=given.name, preset=given.preset, seconds=given.seconds)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""A run is a folder: what lies where in it, which runs there are, and whether one is alive.
+
+    config.toml      the resolved settings            checkpoints/    see `aleazero.checkpoint`
+    metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
+    alea.log         what happened, in words          run.lock        held by the process that trains
+Knows neither roles nor networks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from aleazero.config import RunConfig
+from aleazero.core.errors import AleaError, UnknownName
+from aleazero.core.settings import build, load_file, to_toml
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class RunError(AleaError):
+    """A run cannot be started, found or changed."""
+
+
+def runs_root(given: Path | None = None) -> Path:
+    """Where runs are kept: as given, else ALEA_RUNS, else `runs` here."""
+    return given or Path(os.environ.get("ALEA_RUNS") or "runs")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """One run on disk."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def config_file(self) -> Path:
+        """The resolved settings."""
+        return self.path / "config.toml"
+
+    @property
+    def metrics_file(self) -> Path:
+        """Every report, as JSON Lines."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The root of the checkpoints."""
+        return self.path / "checkpoints"
+
+    @property
+    def replay(self) -> Path:
+        """The replay log."""
+        return self.path / "replay"
+
+    @property
+    def log_file(self) -> Path:
+        """What happened, in words."""
+        return self.path / "alea.log"
+
+    @property
+    def stop_file(self) -> Path:
+        """Its presence asks the run to stop."""
+        return self.path / "stop"
+
+    def read_config(self) -> RunConfig:
+        """The settings it was started with."""
+        return build(RunConfig, [load_file(self.config_file)])
+
+    def write_config(self, config: RunConfig) -> None:
+        """Writes the settings, whole or not at all."""
+        fresh = self.path / f".config.{os.getpid()}"
+        fresh.write_text(to_toml(config), "utf-8")
+        os.replace(fresh, self.config_file)
+
+    def owner(self) -> int | None:
+        """The process that trains it now; None if nobody does."""
+        lock = self.path / "run.lock"
+        try:
+            with open(lock, "r+") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return int(file.read().strip() or 0)
+        except OSError:
+            return None
+        return None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Makes this process the only one that trains the run; the hold ends with the process, however it ends."""
+        with open(self.path / "run.lock", "a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.seek(0)
+                raise RunError(
+                    f"run {self.name!r} is being trained by process {file.read().strip() or '?'} already; "
+                    f"stop it first: alea runs stop {self.name}"
+                ) from error
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            self.stop_file.unlink(missing_ok=True)
+            yield
+
+
+def new_run(root: Path, name: str | None, stem: str) -> RunFolder:
+    """An empty folder for a run: by name, or the first free of `stem-1`, `stem-2`, ..."""
+    if name is not None:
+        if not _NAME.fullmatch(name):
+            raise RunError(f"{name!r} is no name for a run: letters, digits, dots, dashes and underscores only")
+        folder = root / name
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError as error:
+            raise RunError(
+                f"there is a run {name!r} in {root} already: resume it (alea runs resume {name}), delete it "
+                f"(alea runs delete {name}) or choose another name"
+            ) from error
+        except OSError as error:
+            raise RunError(f"could not make {folder}: {error}") from error
+        return RunFolder(folder)
+    number = 1
+    while True:
+        with contextlib.suppress(RunError):
+            if not (root / f"{stem}-{number}").exists():
+                return new_run(root, f"{stem}-{number}", stem)
+        number += 1
+        if number > 10_000:
+            raise RunError(f"could not make a folder for a run in {root}: is it writable?")
+
+
+def find_run(root: Path, name: str) -> RunFolder:
+    """The run of this name, or in this folder."""
+    for folder in (root / name, Path(name)):
+        if (folder / "config.toml").is_file():
+            return RunFolder(folder)
+    raise UnknownName(f"run (in {root})", name, [run.name for run in all_runs(root)])
+
+
+def all_runs(root: Path) -> list[RunFolder]:
+    """Every run below a root, by name."""
+    return [RunFolder(path.parent) for path in sorted(root.glob("*/config.toml"))]
+
+
+def delete_run(run: RunFolder) -> None:
+    """Deletes a run that nobody trains: renamed first, so that no half of it is left under its name."""
+    owner = run.owner()
+    if owner is not None:
+        raise RunError(
+            f"run {run.name!r} is being trained by process {owner}; stop it first: alea runs stop {run.name}"
+        )
+    doomed = run.path.with_name(f".deleted-{run.name}-{os.getpid()}")
+    run.path.rename(doomed)
+    shutil.rmtree(doomed)

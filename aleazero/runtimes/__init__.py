@@ -1,0 +1,1 @@
+"""Runtimes: who calls the roles' steps, in which process, on which machine."""

@@ -1,0 +1,129 @@
+"""From what roles saw to reports: collects a few iterations' numbers and says them in one report each.
+
+Arrays are fetched here and nowhere else, one iteration late, so that the device never waits for a report.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from aleazero.core.game import GameSpec
+from aleazero.learn.update import UpdateStats
+from aleazero.observe.alarms import Alarm, non_finite
+from aleazero.observe.reports import LearnReport, ReplayReport, SelfPlayReport
+from aleazero.roles.actor import PlayStats
+
+
+@dataclasses.dataclass(frozen=True)
+class Iteration:
+    """What one turn of the loop left behind; arrays are still on the device."""
+
+    step: int  # updates so far, this iteration's included
+    rows: int
+    play: PlayStats
+    updates: list[UpdateStats]
+    learning_rate: float
+    rows_trained: int
+    rows_held: int
+    window_rows: int
+    rows_ready: Any  # []
+    mean_surprise: Any  # []
+
+
+class Digest:
+    """Numbers since the last report."""
+
+    def __init__(self, spec: GameSpec, games: int = 0) -> None:
+        self._spec = spec
+        self.games = games  # finished in the whole run
+        self._clear()
+
+    def _clear(self) -> None:
+        self._plays: list[PlayStats] = []
+        self._updates: list[UpdateStats] = []
+        self._last: Iteration | None = None
+        self._rows = 0
+
+    def take(self, iteration: Iteration, checkpoint: str) -> Alarm | None:
+        """Fetches an iteration's numbers; an alarm if one of them is not finite."""
+        play, updates = jax.device_get((iteration.play, iteration.updates))
+        self._plays.append(play)
+        self._updates += updates
+        self._rows += play.fingerprints.size
+        self._last = iteration
+        self.games += int(play.ended) + int(play.truncated)
+        first = iteration.step - len(updates) + 1
+        for step, stats in enumerate(updates, first):
+            numbers = {f"{term} loss": value for term, value in stats.measures.terms.items()}
+            for term, value in {**numbers, "gradient norm": stats.gradient_norm}.items():
+                if not math.isfinite(value):
+                    return non_finite(step, term, float(value), checkpoint)
+        return None
+
+    def reports(self, seconds: float, elapsed: float) -> Iterator[SelfPlayReport | LearnReport | ReplayReport]:
+        """What was seen in the last `elapsed` seconds; starts anew."""
+        last = self._last
+        if last is None:
+            return
+        where: dict[str, Any] = {"step": last.step, "rows": last.rows, "seconds": seconds}
+        yield self._selfplay(where, max(elapsed, 1e-9))
+        if self._updates:
+            yield self._learn(where, last, max(elapsed, 1e-9))
+        yield ReplayReport(
+            **where,
+            rows_held=last.rows_held,
+            rows_ready=int(last.rows_ready),
+            window_rows=last.window_rows,
+            mean_surprise=float(last.mean_surprise),
+        )
+        self._clear()
+
+    def _selfplay(self, where: dict[str, Any], elapsed: float) -> SelfPlayReport:
+        ended = sum(int(play.ended) for play in self._plays)
+        truncated = sum(int(play.truncated) for play in self._plays)
+        finished = ended + truncated
+        prints = np.concatenate([play.fingerprints[play.fingerprints != 0] for play in self._plays])
+        repeats = collections.Counter(prints.tolist())
+        points = np.concatenate([play.outcome_points[~np.isnan(play.outcome_points)] for play in self._plays])
+        return SelfPlayReport(
+            **where,
+            games=self.games,
+            finished=finished,
+            games_per_second=finished / elapsed,
+            rows_per_second=self._rows / elapsed,
+            simulations_per_second=sum(float(play.simulations) for play in self._plays) / elapsed,
+            mean_moves=self._rows / max(finished, 1),
+            truncated_fraction=truncated / max(finished, 1),
+            duplicate_fraction=1 - len(repeats) / max(len(prints), 1) if len(prints) else 0.0,
+            policy_entropy=float(np.mean([play.entropy for play in self._plays])),
+            legal_entropy=float(np.mean([play.legal_entropy for play in self._plays])),
+            outcomes={
+                outcome.name: float(np.mean(np.isclose(points, outcome.points))) if len(points) else 0.0
+                for outcome in self._spec.outcomes
+            },
+        )
+
+    def _learn(self, where: dict[str, Any], last: Iteration, elapsed: float) -> LearnReport:
+        def mean(pick: Any) -> float:
+            return float(np.mean([pick(stats) for stats in self._updates]))
+
+        terms = self._updates[0].measures.terms
+        target_mean = mean(lambda s: s.measures.target_mean)
+        return LearnReport(
+            **where,
+            loss=mean(lambda s: s.loss),
+            losses={term: mean(lambda s, term=term: s.measures.terms[term]) for term in terms},
+            gradient_norm=mean(lambda s: s.gradient_norm),
+            learning_rate=last.learning_rate,
+            rows_trained=last.rows_trained,
+            updates_per_second=len(self._updates) / elapsed,
+            value_target_variance=max(mean(lambda s: s.measures.target_square) - target_mean**2, 0.0),
+            value_error=mean(lambda s: s.measures.value_error),
+        )

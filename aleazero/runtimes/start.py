@@ -1,0 +1,168 @@
+"""Starting and resuming a run on this machine: its folder, its sinks, its signals, and the loop between them.
+
+Knows every part of a run by name and none of them inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+from aleazero import checkpoint as checkpoints
+from aleazero.assemble import Parts, build_parts
+from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
+from aleazero.core.errors import ConfigError
+from aleazero.core.settings import Layer, build, parse_assignments, to_dict
+from aleazero.observe.console import ConsoleSink
+from aleazero.observe.curves import run_panels
+from aleazero.observe.jsonl import JsonlSink, read_jsonl, truncate_jsonl
+from aleazero.observe.logs import configure_logging
+from aleazero.observe.plot import write_svg
+from aleazero.observe.reports import EvalReport
+from aleazero.observe.sink import Fanout, Sink
+from aleazero.observe.tensorboard import TensorboardSink
+from aleazero.runs import RunError, RunFolder, find_run, new_run
+from aleazero.runtimes.local import LocalRun, Resume
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """What came of a run."""
+
+    folder: RunFolder
+    status: Literal["done", "stopped"]
+    ratings: list[EvalReport]
+    plot: Path
+
+
+def start(
+    config: RunConfig,
+    root: Path,
+    *,
+    name: str | None = None,
+    preset: str = "run",
+    seconds: float | None = None,
+    quiet: bool = False,
+) -> Finished:
+    """Starts a run in a new folder and trains it to its end, or for so many seconds."""
+    parts = build_parts(config)  # all that is wrong with the settings is said before anything is made
+    stem = f"{config.game.replace(':', '_')}-{preset}"
+    folder = new_run(root, name, stem)
+    folder.write_config(config)
+    return _train(parts, folder, root, None, "exact", seconds, quiet)
+
+
+def resume(
+    name: str,
+    root: Path,
+    how: Resume = "exact",
+    assignments: Sequence[str] = (),
+    *,
+    seconds: float | None = None,
+    quiet: bool = False,
+) -> Finished:
+    """Goes on with a run from its newest intact checkpoint."""
+    folder = find_run(root, name)
+    old = folder.read_config()
+    config = build(RunConfig, [Layer(str(folder.config_file), to_dict(old)), parse_assignments(assignments)])
+    refused = changes_refused(old, config)
+    if refused:
+        allowed = ", ".join(MAY_CHANGE)
+        raise ConfigError("\n".join([*refused, f"a resumed run may change only {allowed}; start a new run"]))
+    found = checkpoints.newest(folder.checkpoints, logger.warning)
+    if found is None:
+        raise RunError(f"run {folder.name!r} has no usable checkpoint to resume from; start it anew")
+    parts = build_parts(config)
+    return _train(parts, folder, root, found, how, seconds, quiet)
+
+
+def plot_run(folder: RunFolder) -> Path:
+    """Draws a run's curves from its metrics."""
+    path = folder.path / "curves.svg"
+    write_svg(path, run_panels(read_jsonl(folder.metrics_file)), folder.name)
+    return path
+
+
+def _train(
+    parts: Parts,
+    folder: RunFolder,
+    root: Path,
+    found: checkpoints.Checkpoint | None,
+    how: Resume,
+    seconds: float | None,
+    quiet: bool,
+) -> Finished:
+    config = parts.config
+    with folder.held(), contextlib.ExitStack() as stack:
+        stack.callback(configure_logging(folder.log_file, config.observe.json_logs, config.observe.log_level))
+        if found is not None:
+            folder.write_config(config)
+            if folder.metrics_file.exists():
+                truncate_jsonl(folder.metrics_file, found.step)
+        sink = Fanout(_sinks(config, folder, quiet))
+        stack.callback(sink.close)
+        run = LocalRun(parts, folder, sink, root=root)
+        stack.callback(run.close)
+        if found is not None:
+            run.resume(found, how)
+        logger.info("run %s: %s", folder.name, "resumed" if found else "started")
+        with _stopping(folder, seconds) as stop:
+            status = run.train(stop)
+        logger.info("run %s: %s", folder.name, status)
+    return Finished(folder, status, run.last_eval, plot_run(folder))
+
+
+def _sinks(config: RunConfig, folder: RunFolder, quiet: bool) -> list[Sink]:
+    sinks: list[Sink] = [JsonlSink(folder.metrics_file)]
+    if config.observe.tensorboard:
+        sinks.append(TensorboardSink(folder.path / "tensorboard"))
+    if not quiet:
+        sinks.append(ConsoleSink(every_seconds=config.observe.every_seconds))
+    return sinks
+
+
+class Stopping:
+    """The stop signal of a local run: Ctrl-C, a request by `alea runs stop`, or the end of the time given."""
+
+    def __init__(self, folder: RunFolder, seconds: float | None) -> None:
+        self._folder = folder
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self.asked = False
+
+    def stop_requested(self) -> bool:
+        """Whether any of the three has happened."""
+        late = self._end is not None and time.monotonic() >= self._end
+        return self.asked or late or self._folder.stop_file.exists()
+
+    def ask(self, number: int, frame: FrameType | None) -> None:
+        """The first signal asks for a good end, with a checkpoint; the second one does not wait."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        print("stopping after this step, with a checkpoint; once more stops at once", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _stopping(folder: RunFolder, seconds: float | None) -> Iterator[Stopping]:
+    stop = Stopping(folder, seconds)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    try:
+        before = [signal.signal(number, stop.ask) for number in numbers]
+    except ValueError:  # not the main thread: signals are somebody else's
+        yield stop
+        return
+    try:
+        yield stop
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

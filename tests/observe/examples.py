@@ -1,0 +1,87 @@
+"""One report of each kind, with any field replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aleazero.observe.reports import (
+    AlarmReport,
+    CheckpointReport,
+    EvalReport,
+    LearnReport,
+    ReplayReport,
+    RunReport,
+    SelfPlayReport,
+)
+
+
+def run(**changes: Any) -> RunReport:
+    fields: dict[str, Any] = {"status": "started", "run": "pig-1", "game": "pig", "total_rows": 1000}
+    return RunReport(**{"step": 0, "rows": 0, "seconds": 0.0, **fields, **changes})
+
+
+def selfplay(**changes: Any) -> SelfPlayReport:
+    fields: dict[str, Any] = {
+        "games": 40,
+        "finished": 4,
+        "games_per_second": 12.5,
+        "rows_per_second": 250.0,
+        "simulations_per_second": 8000.0,
+        "mean_moves": 20.0,
+        "truncated_fraction": 0.0,
+        "duplicate_fraction": 0.125,
+        "policy_entropy": 0.5,
+        "legal_entropy": 0.75,
+        "outcomes": {"win": 0.625, "loss": 0.375},
+    }
+    return SelfPlayReport(**{"step": 10, "rows": 100, "seconds": 2.0, **fields, **changes})
+
+
+def learn(**changes: Any) -> LearnReport:
+    fields: dict[str, Any] = {
+        "loss": 1.5,
+        "losses": {"policy": 1.0, "value": 0.5},
+        "gradient_norm": 0.25,
+        "learning_rate": 0.001,
+        "rows_trained": 640,
+        "updates_per_second": 5.0,
+        "value_target_variance": 0.9,
+        "value_error": 0.4,
+    }
+    return LearnReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
+
+
+def replay(**changes: Any) -> ReplayReport:
+    fields: dict[str, Any] = {"rows_held": 90, "rows_ready": 80, "window_rows": 70, "mean_surprise": 0.3}
+    return ReplayReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
+
+
+def match(**changes: Any) -> EvalReport:
+    fields: dict[str, Any] = {
+        "player": "self",
+        "opponent": "random",
+        "games": 400,
+        "score": 0.75,
+        "score_low": 0.7,
+        "score_high": 0.8,
+        "points_per_game": 0.5,
+        "points_low": 0.4,
+        "points_high": 0.6,
+    }
+    return EvalReport(**{"step": 10, "rows": 100, "seconds": 4.0, **fields, **changes})
+
+
+def checkpoint(**changes: Any) -> CheckpointReport:
+    return CheckpointReport(
+        **{"step": 10, "rows": 100, "seconds": 4.0, "path": "checkpoints/10", "saved": True, **changes}
+    )
+
+
+def alarm(**changes: Any) -> AlarmReport:
+    fields: dict[str, Any] = {
+        "level": "warn",
+        "name": "duplicate games",
+        "message": "31 % of the games are [bold]the same[/bold]",
+        "setting": "search.noise",
+    }
+    return AlarmReport(**{"step": 10, "rows": 100, "seconds": 4.0, **fields, **changes})
