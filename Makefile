@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup test lint wheel mutants clean
+.PHONY: setup train test lint wheel mutants clean
 
 setup: $(STAMP)
 
@@ -14,6 +14,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
+
+# A few minutes of Connect Four on this machine's CPU: ends with a rating, a plot and the command to play against it.
+train: setup
+	$(BIN)/alea train connect_four --preset quick --device cpu
 
 lint: setup
 	$(BIN)/ruff check .

@@ -120,8 +120,8 @@ class Parts:
             predicted = expected_value(spec, slab.opinion.astype(jnp.float32))
             return targets.opinions(spec, config.targets, slab.opinion, slab.value), predicted
 
-        def make_targets(span: dict[str, Array]) -> targets.Targets:
-            return targets.value_targets(spec, config.targets, targets.Span(**span))
+        def make_targets(span: dict[str, Array], td_lambda: Array) -> targets.Targets:
+            return targets.value_targets(spec, config.targets, targets.Span(**span), td_lambda)
 
         return Replay(
             config.replay,
@@ -131,6 +131,7 @@ class Parts:
             seed=config.seed,
             think=think,
             make_targets=make_targets,
+            td_lambda=lambda rows: config.targets.td_lambda_at(rows, config.total_rows),
         )
 
     def start_learning(self) -> update.LearnerState:
@@ -139,11 +140,11 @@ class Parts:
         return jax.jit(lambda: update.start(self.config.learn, self.model.init(key)))()
 
     def make_update(self) -> update.Update:
-        """The compiled update; the state is donated."""
+        """The compiled updates of one call; the state is donated."""
         config = self.config
         loss = losses.make_loss(self.game, config.loss, self.model.apply)
         prepare = functools.partial(_prepare, self.game, config.loss.augment)
-        return jax.jit(update.make_update(config.learn, loss, prepare), donate_argnums=0)
+        return jax.jit(update.in_a_row(update.make_update(config.learn, loss, prepare)), donate_argnums=0)
 
     def learning_rate(self, rows_trained: int) -> float:
         """By rows trained; a run trains at most `rows_per_new_row` rows for each row it plays."""

@@ -17,7 +17,7 @@ from typing import Any
 from aleazero.checkpoint import CheckpointConfig
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
-from aleazero.core.settings import Layer, build, from_environment, load_file, parse_assignments
+from aleazero.core.settings import Layer, build, flatten, from_environment, load_file, parse_assignments
 from aleazero.learn.losses import LossConfig
 from aleazero.learn.targets import TargetConfig
 from aleazero.learn.update import LearnConfig
@@ -116,19 +116,22 @@ def resolve(
 
 
 def preset_layer(game: str, preset: str) -> Layer:
-    """A game's preset; a game without presets of its own has the general ones."""
+    """A game's preset; where a game has none of its own, the general one."""
     if preset not in PRESETS:
         raise UnknownName("preset", preset, PRESETS)
     folder = resources.files("aleazero") / "presets"
-    own = folder / f"{game.replace(':', '_')}.toml"
-    tables: dict[str, Any] = tomllib.loads((own if own.is_file() else folder / "general.toml").read_text("utf-8"))
+    own, general = folder / f"{game.replace(':', '_')}.toml", folder / "general.toml"
+    tables: dict[str, Any] = tomllib.loads(own.read_text("utf-8")) if own.is_file() else {}
+    if preset not in tables:
+        tables = tomllib.loads(general.read_text("utf-8"))
     return Layer(f"preset {preset} of {game}", tables[preset])
 
 
 def changes_refused(old: RunConfig, new: RunConfig) -> list[str]:
     """What a resumed run may not change, in the words of the settings."""
+    before, after = flatten(old), flatten(new)
     return [
-        f"{field.name} was {getattr(old, field.name)} and is now {getattr(new, field.name)}"
-        for field in dataclasses.fields(RunConfig)
-        if field.name not in MAY_CHANGE and getattr(old, field.name) != getattr(new, field.name)
+        f"{path} was {before[path]!r} and is now {after[path]!r}"
+        for path in before
+        if path.partition(".")[0] not in MAY_CHANGE and before[path] != after[path]
     ]

@@ -33,6 +33,7 @@ from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct"}  # as people write them
 DEFAULT_SIMULATIONS = 32
+_WRITTEN = {"bundled": "bundled", "run": "run:NAME[@STEP]", "path": "path:FOLDER"}  # players that are networks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +99,10 @@ def make_player(text: str, game: Game, root: Path | None = None) -> Player:
         if detail or options:
             raise ConfigError(f"player {text!r}: {kind!r} takes no options")
         return _simple(kind, game)
-    if kind not in ("run", "path", "bundled"):
-        raise UnknownName("player", kind, ["random", "solver", "bundled", "run:NAME[@STEP]", "path:FOLDER"])
+    if kind not in _WRITTEN:
+        raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values()])
     if (kind == "bundled") == bool(detail):
-        raise ConfigError(f"player {text!r}: write {'bundled' if kind == 'bundled' else kind + ':NAME'}")
+        raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")
     model, weights = _load(kind, detail, game, root)
     search = search_config(options, game, text)
     return NetworkPlayer(game, model, jax.device_put(weights), search, text)
@@ -110,7 +111,8 @@ def make_player(text: str, game: Game, root: Path | None = None) -> Player:
 def search_config(options: dict[str, str], game: Game, text: str) -> SearchConfig:
     """How a network player looks ahead, from the options of its string."""
     problems = [
-        str(UnknownName("player option", key, ["search", "sims"])) for key in options.keys() - {"search", "sims"}
+        str(UnknownName("player option", key, ["search", "sims"]))
+        for key in sorted(options.keys() - {"search", "sims"})
     ]
     kind = options.get("search", "gumbel")
     if kind not in SEARCHES:

@@ -14,14 +14,17 @@ import fcntl
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, UnknownName
 from aleazero.core.settings import build, load_file, to_toml
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_LOCK_TRIES = 10
 
 
 class RunError(AleaError):
@@ -89,9 +92,7 @@ class RunFolder:
         lock = self.path / "run.lock"
         try:
             with open(lock, "r+") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                if not _locked(file, 1):
                     return int(file.read().strip() or 0)
         except OSError:
             return None
@@ -101,19 +102,28 @@ class RunFolder:
     def held(self) -> Iterator[None]:
         """Makes this process the only one that trains the run; the hold ends with the process, however it ends."""
         with open(self.path / "run.lock", "a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+            if not _locked(file, _LOCK_TRIES):
                 file.seek(0)
                 raise RunError(
                     f"run {self.name!r} is being trained by process {file.read().strip() or '?'} already; "
                     f"stop it first: alea runs stop {self.name}"
-                ) from error
+                )
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
             self.stop_file.unlink(missing_ok=True)
             yield
+
+
+def _locked(file: IO[str], tries: int) -> bool:
+    """Whether the lock is ours now. Somebody who only asks for the owner has it for a moment: worth another try."""
+    for attempt in range(tries):
+        if attempt:
+            time.sleep(0.02)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 def new_run(root: Path, name: str | None, stem: str) -> RunFolder:

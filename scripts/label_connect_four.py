@@ -4,6 +4,7 @@
     python scripts/label_connect_four.py --early 300 --processes 16 --seconds 500 --out early.npz
     python scripts/label_connect_four.py --merge solved.npz early.npz --out solved.npz
 
+What comes with the package, and judges players in `alea rate connect_four`, is aleazero/data/connect_four_solved.npz.
 The file holds `boards` [n, 6, 7] int8 (row 0 at the bottom; -1 empty, else the seat), `values` [n, 7] int8
 (1 win, 0 draw, -1 loss for the side to move; -2 a full column) and `stones` [n] int8, group after group
 (late: 28 stones and more, middle: 14 to 27, early: 6 to 13), no two positions the same or mirror images.

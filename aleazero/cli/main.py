@@ -6,9 +6,10 @@ Exit codes: 0 done, 1 failed, 2 misuse. With `--json` a command prints one objec
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -24,6 +25,20 @@ Sets = Annotated[
     list[str] | None, Parameter(name="--set", negative="", help="A setting, as in learn.batch_size=256; repeatable.")
 ]
 Seconds = Annotated[float | None, Parameter(name="--seconds", help="Stop after so many, with a checkpoint.")]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda", "tpu", "metal"],
+    Parameter(name="--device", env_var="ALEA_DEVICE", help="Where to compute; auto leaves it to JAX."),
+]
+Player = Annotated[
+    str,
+    Parameter(
+        help="random, solver, bundled, run:NAME[@STEP] or path:FOLDER; networks with how they search, as in "
+        "run:NAME,search=mcts,sims=64."
+    ),
+]
+Seed = Annotated[int, Parameter(help="Of everything random.")]
+GameName = Annotated[str, Parameter(help="A game's name.")]
+RunName = Annotated[str, Parameter(help="A run's name, or its folder.")]
 
 app = App(
     name="alea",
@@ -31,6 +46,8 @@ app = App(
     version=__version__,
     result_action="return_value",
 )
+runs_app = App(name="runs", help="List, stop, resume, delete, compare and plot training runs.")
+app.command(runs_app)
 
 
 @app.command
@@ -54,7 +71,7 @@ def doctor(
 
 @app.command
 def show(
-    game: Annotated[str, Parameter(help="A game's name.")],
+    game: GameName,
     position: Annotated[
         str | None, Parameter(help="A position in the game's notation; the first one if left out.")
     ] = None,
@@ -77,23 +94,207 @@ def train(
     name: Annotated[str | None, Parameter(help="The run's name.")] = None,
     runs: Runs = None,
     seconds: Seconds = None,
+    device: Device = "auto",
+    profile: Annotated[bool, Parameter(negative="", help="Report how much of the time the device works.")] = False,
     print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
     as_json: Json = False,
 ) -> int:
     """Train an agent by self-play, from nothing but the rules."""
+    _compute_on(device)
     from aleazero.cli import train as command
 
     return command.train(
         game,
         preset=preset,
         file=config,
-        assignments=sets or [],
+        assignments=[*(sets or []), *(["observe.profile=true"] if profile else [])],
         name=name,
         runs=runs,
         seconds=seconds,
         print_config=print_config,
         as_json=as_json,
     )
+
+
+@app.command(name="eval")
+def evaluate(
+    game: GameName,
+    *,
+    player: Player,
+    opponent: Annotated[str, Parameter(help="Against whom; written as --player is.")] = "random",
+    games: Annotated[int, Parameter(help="How many, half of them from each seat.")] = 200,
+    seed: Seed = 0,
+    opening_plies: Annotated[int, Parameter(help="Random moves at the start, the same in both games of a pair.")] = 0,
+    sprt: Annotated[
+        str | None, Parameter(help="ELO0,ELO1: test whether the player is ELO1 better, and stop once that is decided.")
+    ] = None,
+    runs: Runs = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Play a match: score, Elo and points per game with 95 % intervals."""
+    _compute_on(device)
+    from aleazero.cli import evaluate as command
+
+    return command.evaluate(
+        game,
+        player,
+        opponent,
+        games=games,
+        seed=seed,
+        opening_plies=opening_plies,
+        sprt_bounds=sprt,
+        runs=runs,
+        as_json=as_json,
+    )
+
+
+@app.command
+def rate(
+    game: GameName,
+    *,
+    player: Player,
+    positions: Annotated[
+        int | None, Parameter(help="How many positions (Connect Four: of each phase); all if left out, in Pig 10,000.")
+    ] = None,
+    seed: Seed = 0,
+    runs: Runs = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Judge a player's decisions exactly, in a game that is solved."""
+    _compute_on(device)
+    from aleazero.cli import rate as command
+
+    return command.rate(game, player, positions=positions, seed=seed, runs=runs, as_json=as_json)
+
+
+@app.command
+def play(
+    game: GameName,
+    *,
+    player: Annotated[
+        str | None, Parameter(help="Against whom, as in eval, or human; bundled if left out, else random.")
+    ] = None,
+    seat: Annotated[Literal[1, 2], Parameter(help="Yours: 1 moves first.")] = 1,
+    seed: Annotated[int | None, Parameter(help="Of the dice and the engine; another each time if left out.")] = None,
+    runs: Runs = None,
+    device: Device = "auto",
+) -> int:
+    """Play in the terminal."""
+    _compute_on(device)
+    from aleazero.cli import play as command
+
+    return command.play(game, player, seat=seat, seed=seed, runs=runs)
+
+
+@app.command
+def export(
+    run: Annotated[str, Parameter(help="NAME or NAME@STEP; the newest checkpoint if no step is named.")],
+    *,
+    file_format: Annotated[
+        Literal["safetensors", "onnx"], Parameter(name="--format", help="onnx writes network.onnx too.")
+    ] = "safetensors",
+    out: Annotated[Path | None, Parameter(help="The folder; export/STEP in the run's own if left out.")] = None,
+    runs: Runs = None,
+    as_json: Json = False,
+) -> int:
+    """Write a run's network to a folder that is all one needs to play it."""
+    from aleazero.cli import export as command
+
+    return command.export_run(run, onnx=file_format == "onnx", out=out, runs=runs, as_json=as_json)
+
+
+@runs_app.command(name="list")
+def runs_list(*, runs: Runs = None, as_json: Json = False) -> int:
+    """List the runs and how they stand."""
+    from aleazero.cli import runs as command
+
+    return command.list_runs(runs, as_json)
+
+
+@runs_app.command(name="stop")
+def runs_stop(
+    name: RunName,
+    *,
+    wait: Annotated[float, Parameter(help="Seconds until it must have ended; else the exit code is 1.")] = 60.0,
+    runs: Runs = None,
+) -> int:
+    """Stop a run, with a checkpoint. One that nobody trains is stopped already: the exit code is 0."""
+    from aleazero.cli import runs as command
+
+    return command.stop(name, wait, runs)
+
+
+@runs_app.command(name="resume")
+def runs_resume(
+    name: RunName,
+    *,
+    how: Annotated[
+        Literal["exact", "weights"],
+        Parameter(name="--resume", help="As if never stopped, or from the weights alone with an empty replay."),
+    ] = "exact",
+    sets: Sets = None,
+    runs: Runs = None,
+    seconds: Seconds = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Go on with a run from its newest intact checkpoint."""
+    _compute_on(device)
+    from aleazero.cli import train as command
+
+    return command.go_on(name, how, sets or [], runs, seconds, as_json)
+
+
+@runs_app.command(name="delete")
+def runs_delete(
+    name: RunName,
+    *,
+    yes: Annotated[bool, Parameter(negative="", help="Do not ask.")] = False,
+    runs: Runs = None,
+) -> int:
+    """Delete a run for good."""
+    from aleazero.cli import runs as command
+
+    return command.delete(name, yes, runs)
+
+
+@runs_app.command(name="compare")
+def runs_compare(
+    *names: RunName,
+    out: Annotated[Path | None, Parameter(help="The drawing; compare.svg among the runs if left out.")] = None,
+    runs: Runs = None,
+    as_json: Json = False,
+) -> int:
+    """Put runs side by side: a table, and curves by rows and by seconds."""
+    from aleazero.cli import runs as command
+
+    return command.compare(list(names), out, runs, as_json)
+
+
+@runs_app.command(name="plot")
+def runs_plot(name: RunName, *, runs: Runs = None) -> int:
+    """Draw a run's curves."""
+    from aleazero.cli import runs as command
+
+    return command.plot(name, runs)
+
+
+@app.command
+def experiment(
+    file: Annotated[Path, Parameter(help="What to compare, as TOML: name, game, seeds, [base], [variants.NAME].")],
+    *,
+    out: Annotated[Path | None, Parameter(help="The folder; experiments/NAME if left out.")] = None,
+    runs: Annotated[Path | None, Parameter(help="Where the runs are kept that opponents may name.")] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Compare variants of the settings over several seeds; the same command goes on with what was stopped."""
+    _compute_on(device)
+    from aleazero.cli import experiment as command
+
+    return command.experiment(file, out=out, runs=runs, as_json=as_json)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -120,8 +321,23 @@ def run(arguments: list[str]) -> int:
 
 
 def print_json(report: dict[str, Any]) -> None:
-    """The one object of `--json`."""
-    print(json.dumps(report))
+    """The one object of `--json`: strict, with null for numbers that JSON cannot write."""
+    print(json.dumps(_strict(report), allow_nan=False))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _compute_on(device: str) -> None:
+    """Before anything else: modules that commands import may already compute."""
+    from aleazero.cli.device import choose
+
+    choose(device)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> Non
                 "folder": str(finished.folder.path),
                 "status": finished.status,
                 "ratings": ratings,
-                "plot": str(finished.plot),
+                "plot": str(finished.plot) if finished.plot else None,
             }
         )
         return
@@ -72,7 +72,8 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> Non
             f"(95 %: {rating.score_low:.1%} to {rating.score_high:.1%})"
         )
     print(f"run:   {finished.folder.path} ({finished.status})")
-    print(f"plot:  {finished.plot}")
+    if finished.plot:
+        print(f"plot:  {finished.plot}")
     if finished.status == "stopped":
         print(f"go on: alea runs resume {finished.folder.name}{where}")
     print(f"play:  alea play {game} --player run:{finished.folder.name}{where}")

@@ -44,7 +44,7 @@ class Trajectory:
     policy: Array  # [T, B, E] float16: the search's policy over them
     action: Array  # [T, B] int16: the action played
     opinion: Array  # [T, B, V] float16: the network's outcome distribution (or scalar) for to_play, before the search
-    value: Array  # [T, B] float32: the search's value for to_play
+    value: Array  # [T, B] float32: the value of the search's policy for to_play
     searched: Array  # [T, B] bool: the policy is a full search's, so worth learning from
     random: Array  # [T, B] bool: a random opening move was played: what followed says nothing of this position
     ended: Array  # [T, B] bool: the rules ended the game with this move

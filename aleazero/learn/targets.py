@@ -16,6 +16,7 @@ from jax import Array
 
 from aleazero.core.game import GameSpec
 from aleazero.core.opinions import certain, expected_value, seen_by_seat, tilt
+from aleazero.core.schedule import Schedule
 from aleazero.core.struct import struct
 
 
@@ -24,21 +25,30 @@ class TargetConfig:
     """What the value head learns."""
 
     td_lambda: float = 1.0  # 1: the outcome; 0: the next position's opinion
+    td_lambda_end: float | None = None  # where it goes, evenly over the run; None: it stays
     opinion: Literal["search", "network"] = "search"  # whose opinion of a position is meant
     search_mix: float = 0.0  # share of the position's own search value in its target
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        return [
-            f"{name} is {getattr(self, name)}; it must be in 0..1"
-            for name in ("td_lambda", "search_mix")
-            if not 0 <= getattr(self, name) <= 1
-        ]
+        shares = {"td_lambda": self.td_lambda, "search_mix": self.search_mix}
+        if self.td_lambda_end is not None:
+            shares["td_lambda_end"] = self.td_lambda_end
+        return [f"{name} is {share}; it must be in 0..1" for name, share in shares.items() if not 0 <= share <= 1]
+
+    def td_lambda_at(self, row: int, total_rows: int) -> float:
+        """Its value when `row` rows of a run of `total_rows` are played."""
+        return Schedule(self.td_lambda, self.td_lambda_end).at(row, total_rows)
 
     @property
     def needs_opinions(self) -> bool:
         """Whether opinions enter the targets at all."""
-        return self.td_lambda < 1 or self.search_mix > 0
+        return min(self.td_lambda, 1.0 if self.td_lambda_end is None else self.td_lambda_end) < 1 or self.search_mix > 0
+
+    @property
+    def searches(self) -> bool:
+        """Whether opinions are the search's."""
+        return self.needs_opinions and self.opinion == "search"
 
 
 @struct
@@ -49,6 +59,7 @@ class Span:
     to_play: Array  # int8
     ended: Array  # bool
     truncated: Array  # bool
+    random: Array  # bool: the move was a random one
     points: Array  # float32: seat 0's final points where ended
     opinion: Array  # [T, B, V] float: what is thought of the position (see `opinions`), to_play's side
     predicted: Array  # float32: the value the network gave it when it was played
@@ -67,21 +78,22 @@ class Targets:
 def opinions(spec: GameSpec, config: TargetConfig, opinion: Array, value: Array) -> Array:
     """What is thought of positions `[..., V]`: the network's opinion, moved to the search's value if that is meant."""
     opinion = opinion.astype(jnp.float32)
-    return tilt(spec, opinion, value) if config.needs_opinions and config.opinion == "search" else opinion
+    return tilt(spec, opinion, value) if config.searches else opinion
 
 
-def value_targets(spec: GameSpec, config: TargetConfig, span: Span) -> Targets:
-    """Targets of every move whose game ends within the span."""
+def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: Array | float | None = None) -> Targets:
+    """Targets of every move whose game ends within the span; `td_lambda` is the config's first one unless given."""
+    td_lambda = config.td_lambda if td_lambda is None else td_lambda
     width = span.opinion.shape[-1]
     thought = seen_by_seat(spec, span.opinion.astype(jnp.float32), span.to_play)
     over = span.ended | span.truncated
     following = jnp.concatenate([thought[1:], jnp.zeros_like(thought[:1])])
     # Backwards: target = keep * next target + given. A game's last move starts afresh.
-    keep = jnp.where(over, 0.0, config.td_lambda)
+    keep = jnp.where(over, 0.0, td_lambda)
     given = jnp.where(
         span.ended[..., None],
         certain(spec, span.points, width),
-        jnp.where(span.truncated[..., None], thought, (1.0 - config.td_lambda) * following),
+        jnp.where(span.truncated[..., None], thought, (1.0 - td_lambda) * following),
     )
     target = _recur(keep[..., None], given)
     # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
@@ -91,7 +103,10 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span) -> Targets:
     if config.search_mix:
         target = (1.0 - config.search_mix) * target + config.search_mix * span.opinion.astype(jnp.float32)
     ready = ready & span.exists
-    has_value = ready & ~stopped if config.td_lambda == 1 else ready
+    has_value = ready & ~(stopped & (td_lambda >= 1))
+    # What follows a random move says nothing of the position before it; its own search does, if that is asked.
+    target = jnp.where(span.random[..., None], span.opinion.astype(jnp.float32), target)
+    has_value = jnp.where(span.random, ready & config.searches, has_value)
     surprise = jnp.abs(span.predicted - expected_value(spec, target))
     return Targets(ready, has_value, target, jnp.where(has_value, surprise, 0.0))
 

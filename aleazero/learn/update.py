@@ -25,6 +25,7 @@ class LearnConfig:
     """How weights follow the gradient."""
 
     batch_size: int = 512  # rows per update
+    updates_per_call: int = 8  # updates compiled as one program: fewer gaps in which a device waits for the host
     accumulate: int = 1  # pieces a batch is cut into, to save memory; the gradient is the same
     learning_rate: Schedule = Schedule(2e-3, 1e-4, shape="cosine", warmup_rows=20_000)  # by rows trained
     decay: Literal["decoupled", "l2"] = "decoupled"  # AdamW, or Adam with the penalty in the gradient
@@ -39,6 +40,8 @@ class LearnConfig:
         found = []
         if self.batch_size < 1:
             found.append(f"batch_size is {self.batch_size}; it must be at least 1")
+        if self.updates_per_call < 1:
+            found.append(f"updates_per_call is {self.updates_per_call}; it must be at least 1")
         if self.accumulate < 1 or self.batch_size % max(self.accumulate, 1):
             found.append(f"accumulate is {self.accumulate}; it must divide batch_size ({self.batch_size})")
         if self.weight_decay < 0:
@@ -62,7 +65,7 @@ class LearnerState:
 
 @struct
 class UpdateStats:
-    """What one update saw."""
+    """What one update saw; of several updates every field is `[U, ...]`."""
 
     loss: Array  # []
     measures: Measures
@@ -112,13 +115,22 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
             like = jax.eval_shape(piece, (jax.tree.map(lambda x: x[0], parts), keys[0]))
             nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
             (value, measures, gradient), _ = jax.lax.scan(add, nothing, (parts, keys))
-        norm = optax.global_norm(gradient)
+        norm = optax.tree.norm(gradient)
         step, optimiser_state = optimiser.update(gradient, state.optimiser, state.weights)
         weights = jax.tree.map(lambda w, s: w - rate * s, state.weights, step)
         average = jax.tree.map(lambda a, w: config.ema * a + (1 - config.ema) * w, state.average, weights)
         return LearnerState(weights, average, optimiser_state), UpdateStats(value, measures, norm)
 
     return update
+
+
+def in_a_row(update: Update) -> Update:
+    """Several updates, one after the other, as one function: rows, rates and keys have an axis `[U, ...]` in front."""
+
+    def updates(state: LearnerState, rows: Rows, rates: Array, keys: Array) -> tuple[LearnerState, UpdateStats]:
+        return jax.lax.scan(lambda state, given: update(state, *given), state, (rows, rates, keys))
+
+    return updates
 
 
 def _matrices(weights: Weights) -> Any:

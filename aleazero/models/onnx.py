@@ -25,7 +25,7 @@ from jax.extend.core import Jaxpr, Literal
 from aleazero.core.errors import AleaError, MissingExtra
 
 INPUT = "observation"
-OPSET, FORMAT = 18, 8  # the first in which every reduction takes its axes as an input; the oldest format that has it
+OPSET = 18  # the first in which every reduction takes its axes as an input
 Inference = Callable[[jax.Array], dict[str, jax.Array]]  # float32 observations [N, ...] -> outputs by name
 _Value: TypeAlias = "_Tensor | np.ndarray"  # known when the file runs, or known now
 
@@ -106,7 +106,7 @@ class _Graph:
         parts = [(0, size) if isinstance(size, int) else divmod(size, self.observation.shape[0]) for size in sizes]
         if not all(isinstance(part, int) for pair in parts for part in pair):
             raise OnnxError(f"sizes {tuple(sizes)}: one is no multiple of the batch size")
-        times, rest = np.array(parts, np.int64).T
+        times, rest = np.array(parts, np.int64).reshape(-1, 2).T
         if not times.any():
             return rest
         return self.each("Add", self.each("Mul", self.node("Shape", [self.observation], [1], end=1), times), rest)
@@ -143,7 +143,7 @@ class _Graph:
     def cut(self, value: _Value, starts: Mapping[int, int], shape: Sequence[Any], steps: Any = None) -> _Value:
         """The part of that shape that begins at `starts`, or at 0 along axes that it does not name."""
         axes = [axis for axis, size in enumerate(shape) if size != value.shape[axis]]
-        spans = [(starts.get(axis, 0), shape[axis] - 1, steps[axis] if steps else 1) for axis in axes]
+        spans = [(int(starts.get(axis, 0)), shape[axis] - 1, steps[axis] if steps else 1) for axis in axes]
         cuts = [(a, a + n * step + 1, axis, step) for axis, (a, n, step) in zip(axes, spans, strict=True)]
         return self.node("Slice", [value, *map(self.vector, zip(*cuts, strict=True))], shape) if cuts else value
 
@@ -155,7 +155,7 @@ def _dot_general(graph: _Graph, eqn: Any, lhs: _Value, rhs: _Value) -> _Value:
     lhs_free = tuple(axis for axis in range(len(lhs.shape)) if axis not in lhs_sum + lhs_batch)
     rhs_free = tuple(axis for axis in range(len(rhs.shape)) if axis not in rhs_sum + rhs_batch)
     batch, rows = ([lhs.shape[axis] for axis in axes] for axes in (lhs_batch, lhs_free))
-    if batch or not rows:  # otherwise MatMul applies a flat right side to all the rows as they stand
+    if batch:  # otherwise MatMul applies a flat right side to all the rows as they stand
         rows = [math.prod(rows)]
     depth, columns = (math.prod(x.shape[i] for i in axes) for x, axes in ((lhs, lhs_sum), (rhs, rhs_free)))
     left = graph.reshape(graph.transpose(lhs, lhs_batch + lhs_free + lhs_sum), (*batch, *rows, depth))
@@ -248,8 +248,7 @@ _RULES: dict[str, Callable[..., _Value | list[_Value]]] = {
         x, dict(enumerate(eqn.params["start_indices"])), eqn.outvars[0].aval.shape, eqn.params["strides"]
     ),
     "split": lambda g, eqn, x: [
-        g.cut(x, {eqn.params["axis"]: sum(eqn.params["sizes"][:i])}, part.aval.shape)
-        for i, part in enumerate(eqn.outvars)
+        g.cut(x, {eqn.params["axis"]: sum(eqn.params["sizes"][:i])}, v.aval.shape) for i, v in enumerate(eqn.outvars)
     ],
     "square": lambda g, eqn, x: g.each("Mul", x, x),
     "transpose": lambda g, eqn, x: g.transpose(x, eqn.params["permutation"]),
@@ -264,7 +263,7 @@ def _apply(graph: _Graph, eqn: Any, values: list[_Value]) -> list[_Value]:
         return _walk(graph, getattr(program, "jaxpr", program), getattr(program, "consts", ()), values)
     known = all(isinstance(x, np.ndarray) for x in values) and all(isinstance(n, int) for a in avals for n in a.shape)
     rounds = name == "convert_element_type" and jnp.issubdtype(eqn.invars[0].aval.dtype, jnp.floating)
-    if known and not rounds:  # weights are not to be rounded
+    if known and not rounds and name != "dim_as_value":  # weights are not to be rounded, and N is not known
         results = eqn.primitive.bind(*values, **eqn.params)
         return [_array(result) for result in (results if eqn.primitive.multiple_results else [results])]
     what = name
@@ -307,9 +306,9 @@ def _model(graph: _Graph, outputs: Mapping[str, _Value], types: Mapping[str, Any
     for name, leaf in types.items():
         sizes = [size if isinstance(size, int) else str(size) for size in leaf.shape]
         infos.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(_dtype(leaf.dtype)), sizes))
-    content = helper.make_graph(live, "inference", infos[:1], infos[1:], arrays)
-    opset = helper.make_opsetid("", OPSET)
-    model = helper.make_model(content, opset_imports=[opset], ir_version=FORMAT, producer_name="aleazero")
+    body = helper.make_graph(live, "inference", infos[:1], infos[1:], arrays)
+    opsets = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model_gen_version(body, opset_imports=opsets, producer_name="aleazero")
     helper.set_model_props(model, dict(metadata))
     graph.onnx.checker.check_model(model, full_check=True)
     return model

@@ -68,10 +68,14 @@ def _losses(learn: Sequence[Record]) -> list[Curve]:
 
 
 def _scores(evals: Sequence[Record]) -> list[Curve]:
-    """A curve for each pairing; players are named only where there are several."""
+    """A curve for each pairing; players are named only where there are several.
+
+    A run is one player all along, though each match is of the weights of another step (`run:NAME@STEP`).
+    """
     pairings: dict[tuple[str, str], list[Record]] = {}
     for record in evals:
-        pairings.setdefault((str(record.get("player")), str(record.get("opponent"))), []).append(record)
+        player = str(record.get("player")).partition("@")[0]
+        pairings.setdefault((player, str(record.get("opponent"))), []).append(record)
     several = len({player for player, _ in pairings}) > 1
     return [
         Curve(

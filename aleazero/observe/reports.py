@@ -126,6 +126,18 @@ class CheckpointReport(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class ProfileReport(Report):
+    """How much of a stretch of wall time the device worked, and on what."""
+
+    kind: ClassVar[str] = "profile"
+
+    device_share: float
+    wall_seconds: float
+    device_seconds: float  # overlaps counted once
+    kernels: dict[str, float]  # those that took longest, in seconds
+
+
+@dataclasses.dataclass(frozen=True)
 class AlarmReport(Report):
     """Something is wrong: `stop` ends the run, `warn` does not."""
 

@@ -11,6 +11,7 @@ class ObserveConfig:
     """Reports and logs."""
 
     every_seconds: float = 5.0  # between two reports of self-play and learning
+    profile: bool = False  # trace a few iterations, once learning is under way, and report the device's share of time
     tensorboard: bool = False  # also write TensorBoard files, under tensorboard/
     json_logs: bool = False  # alea.log as JSON Lines
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

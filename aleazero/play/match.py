@@ -50,9 +50,11 @@ def play_match(
     if game.spec.num_players != 2:
         raise GameContractError("match", f"{game.spec.name} has {game.spec.num_players} player; a match needs two")
     table = _table(game)
+    word = jnp.uint32(seed)  # a Python integer from 2**31 on would not fit the default type
     pair = jnp.repeat(jnp.arange(pairs), 2)
     seat = jnp.tile(jnp.arange(2), pairs)  # the player's
-    states, ply = table.start(seed, pair)
+    # On a device by name, as weights leave it: or else searches are compiled for the first move and again for others.
+    states, ply = jax.device_put(table.start(word, pair), jax.local_devices()[0])
     move = 0
     while True:
         over = states.terminated | (ply >= game.spec.max_plies)
@@ -60,10 +62,10 @@ def play_match(
             break
         mine = states.to_play == seat
         if move < opening_plies:
-            actions = table.opening(states, seed, jnp.uint32(move), pair)
+            actions = table.opening(states, word, jnp.uint32(move), pair)
         else:
-            actions = _ask(table, player, opponent, states, mine, over, seed, move)
-        states, ply = table.step(states, ply, over, actions, seed, jnp.uint32(move), pair)
+            actions = _ask(table, player, opponent, states, mine, over, word, move)
+        states, ply = table.step(states, ply, over, actions, word, jnp.uint32(move), pair)
         move += 1
     returns = np.asarray(jnp.take_along_axis(states.returns, seat[:, None], 1))[:, 0].astype(np.float64)
     points = np.where(np.asarray(states.terminated), returns, np.nan)
@@ -71,7 +73,7 @@ def play_match(
 
 
 def _ask(
-    table: Table, player: Player, opponent: Player, states: Any, mine: Array, over: Array, seed: int, move: int
+    table: Table, player: Player, opponent: Player, states: Any, mine: Array, over: Array, seed: Array, move: int
 ) -> Array:
     """Both players' actions, each asked only if somebody waits for it; an illegal one ends the match."""
     actions = jnp.zeros(mine.shape, jnp.int32)
@@ -100,19 +102,19 @@ class Table:
         self.game = game
 
     @functools.partial(jax.jit, static_argnums=0)
-    def start(self, seed: int, pair: Array) -> tuple[Any, Array]:
+    def start(self, seed: Array, pair: Array) -> tuple[Any, Array]:
         """First decision states; both games of a pair begin alike."""
         states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, 0, pair))
         states, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, 0, pair))
         return states, (drew >= 0).astype(jnp.int32)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def opening(self, states: Any, seed: int, move: Array, pair: Array) -> Array:
+    def opening(self, states: Any, seed: Array, move: Array, pair: Array) -> Array:
         """Random actions, the same in both games of a pair."""
         return random_actions(self.game, states, lane_keys(seed, Role.ACTION, move, pair))
 
     @functools.partial(jax.jit, static_argnums=0)
-    def keys(self, seed: int, move: Array, lane: Array) -> Array:
+    def keys(self, seed: Array, move: Array, lane: Array) -> Array:
         """The players' own randomness: each game its own."""
         return lane_keys(seed, Role.MATCH, move, lane)
 
@@ -125,7 +127,7 @@ class Table:
 
     @functools.partial(jax.jit, static_argnums=0)
     def step(
-        self, states: Any, ply: Array, over: Array, actions: Array, seed: int, move: Array, pair: Array
+        self, states: Any, ply: Array, over: Array, actions: Array, seed: Array, move: Array, pair: Array
     ) -> tuple[Any, Array]:
         """The games after these actions and nature's answers; finished ones stay as they are."""
         after, drew = act(self.game, states, actions, lane_keys(seed, Role.CHANCE, move, pair))

@@ -139,8 +139,8 @@ class Rollout:
             policy=found.policy.astype(jnp.float16),
             action=action.astype(jnp.int16),
             opinion=self.opine(weights, jax.vmap(game.observe)(states)).astype(jnp.float16),
-            value=found.value,
-            searched=full & ~opening,
+            value=improved_value(found),
+            searched=jnp.broadcast_to(full, opening.shape),
             random=opening,
             ended=after.terminated,
             truncated=truncated,
@@ -163,6 +163,16 @@ class Rollout:
             taste=taste,
             fingerprint=mix(jnp.zeros(lanes.shape, jnp.uint32), drew + 1),
         )
+
+
+def improved_value(found: Any) -> Array:
+    """`[B]`: what the search's policy is worth by the search's values, for to_play.
+
+    Nearer to the best move's value than the mean over all visits, which counts the tries of bad moves.
+    """
+    policy = jnp.where(found.visits > 0, found.policy, 0.0)
+    total = policy.sum(-1)
+    return jnp.where(total > 0, (policy * found.values).sum(-1) / jnp.maximum(total, 1e-9), found.value)
 
 
 def act(game: Game, states: Any, actions: Array, keys: Array) -> tuple[Any, Array]:

@@ -138,16 +138,6 @@ class ReplayLog:
         except OSError as error:
             raise ReplayLogError(f"could not truncate the replay log {self._folder}: {error}") from error
 
-    def clear(self) -> None:
-        """Drops everything; record 0 comes next."""
-        self._release()
-        try:
-            while self._segments:
-                self._segments.pop().path.unlink()
-            _sync_folder(self._folder)
-        except OSError as error:
-            raise ReplayLogError(f"could not clear the replay log {self._folder}: {error}") from error
-
     def drop_before(self, number: int) -> None:
         """Deletes segments with no record from `number` on; the last stays, as it tells which number comes next."""
         try:

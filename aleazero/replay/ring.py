@@ -128,11 +128,10 @@ def insert(
     )
     slabs = ring.exists.shape[0]
     slots = (slot + 1 - reach + jnp.arange(reach)) % slabs  # oldest first, ending with the one just written
-    names = ("exists", "to_play", "ended", "truncated", "points", "opinion", "predicted")
+    names = ("exists", "to_play", "ended", "truncated", "random", "points", "opinion", "predicted")
     span = {name: _join(getattr(ring, name)[slots]) for name in names}
     found = make_targets(span)
-    drawable = found.ready & ~_join(ring.random[slots])
-    surprise = jnp.where(drawable, found.surprise, -1.0)
+    surprise = jnp.where(found.ready, found.surprise, -1.0)
 
     def put(old: Array, new: Array) -> Array:
         return old.at[slots].set(new.reshape(reach, *old.shape[1:]).astype(old.dtype))
@@ -142,7 +141,7 @@ def insert(
         target=put(ring.target, found.target),
         has_value=put(ring.has_value, found.has_value),
         surprise=put(ring.surprise, surprise),
-        slab_ready=put(ring.slab_ready, drawable.reshape(reach, -1).sum(-1)),
+        slab_ready=put(ring.slab_ready, found.ready.reshape(reach, -1).sum(-1)),
         slab_surprise=put(ring.slab_surprise, jnp.maximum(surprise, 0.0).reshape(reach, -1).sum(-1)),
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.core.records import Rows, Trajectory
@@ -33,9 +34,14 @@ class Replay:
         batch_size: int,
         seed: int,
         think: Callable[[Trajectory], tuple[Array, Array]],
-        make_targets: rings.MakeTargets,
+        make_targets: Callable[[Any, Array], Any],
+        td_lambda: Callable[[int], float],
     ) -> None:
-        """`like` has the shapes of a slab; `think` gives a slab's opinions and predicted values."""
+        """`like` has the shapes of a slab; `think` gives a slab's opinions and predicted values.
+
+        `make_targets(span, td_lambda)` is `rings.MakeTargets` with one number more, which depends on the rows played.
+        """
+        self._td_lambda = td_lambda
         self.config = config
         moves, lanes = like.ended.shape
         self.slab_rows = moves * lanes
@@ -48,11 +54,14 @@ class Replay:
         self._away = config.place == "host" and jax.default_backend() != "cpu"
         self._ahead: collections.deque[tuple[int, Rows]] = collections.deque()
 
-        def insert(ring: Ring, slab: Trajectory, slot: Array) -> Ring:
-            return rings.insert(ring, slab, *think(slab), slot, make_targets, self.reach)
+        def insert(ring: Ring, slab: Trajectory, slot: Array, td_lambda: Array) -> Ring:
+            return rings.insert(ring, slab, *think(slab), slot, lambda span: make_targets(span, td_lambda), self.reach)
 
-        def draw(ring: Ring, number: Array, newest: Array, window: Array) -> Rows:
-            return rings.draw(ring, config, batch_size, jnp.uint32(seed), number, newest, window)
+        def draw(ring: Ring, numbers: Array, newest: Array, window: Array) -> Rows:
+            def one(number: Array) -> Rows:
+                return rings.draw(ring, config, batch_size, jnp.uint32(seed), number, newest, window)
+
+            return jax.lax.map(one, numbers)
 
         self._insert = jax.jit(insert, donate_argnums=0)
         self._draw = jax.jit(draw)
@@ -62,8 +71,8 @@ class Replay:
     def add(self, slab: Trajectory) -> None:
         """Writes a slab over the oldest one."""
         self._ahead.clear()
-        slot = jnp.int32(self.num_slabs % self.slabs)
-        self.ring = self._insert(self.ring, jax.device_put(slab, self._home), jax.device_put(slot, self._home))
+        slot, td_lambda = np.int32(self.num_slabs % self.slabs), np.float32(self._td_lambda(self.rows_played))
+        self.ring = self._insert(self.ring, *jax.device_put((slab, slot, td_lambda), self._home))
         self.num_slabs += 1
 
     @property
@@ -90,23 +99,24 @@ class Replay:
         """Of the rows that can be drawn, as an array: does not wait."""
         return self.ring.slab_surprise.sum() / jnp.maximum(self.ring.slab_ready.sum(), 1)
 
-    def sample(self, number: int) -> Rows:
-        """The batch called `number`: the same one whenever it is drawn from the same rows."""
+    def sample(self, number: int, count: int) -> Rows:
+        """Batches `number` to `number + count - 1`, `[count, B, ...]`: the same whenever drawn from the same rows."""
         if not self._away:
-            return self._draw_now(number)
+            return self._draw_now(number, count)
         while len(self._ahead) < self.config.prefetch:
-            following = self._ahead[-1][0] + 1 if self._ahead else number
-            self._ahead.append((following, jax.device_put(self._draw_now(following), jax.local_devices()[0])))
+            following = self._ahead[-1][0] + count if self._ahead else number
+            rows = jax.device_put(self._draw_now(following, count), jax.local_devices()[0])
+            self._ahead.append((following, rows))
         first, rows = self._ahead.popleft()
-        if first != number:
+        if first != number or rows.weight.shape[0] != count:
             self._ahead.clear()
-            return self.sample(number)
+            return self.sample(number, count)
         return rows
 
-    def _draw_now(self, number: int) -> Rows:
-        newest = (self.num_slabs - 1) % self.slabs
-        numbers = (jnp.uint32(number), jnp.int32(newest), jnp.int32(self.window_slabs))
-        return self._draw(self.ring, *(jax.device_put(n, self._home) for n in numbers))
+    def _draw_now(self, number: int, count: int) -> Rows:
+        numbers = (np.arange(number, number + count) % 2**32).astype(np.uint32)
+        newest = np.int32((self.num_slabs - 1) % self.slabs)
+        return self._draw(self.ring, *jax.device_put((numbers, newest, np.int32(self.window_slabs)), self._home))
 
 
 def _on(device: jax.Device) -> Any:

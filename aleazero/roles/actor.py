@@ -76,9 +76,8 @@ def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayS
     uniform = jnp.log(jnp.maximum((slab.actions >= 0).sum(-1), 1).astype(jnp.float32))
     searched = jnp.maximum(slab.searched.sum(), 1)
     over = slab.ended | slab.truncated
-    # The budget is one for the whole batch, move by move: any lane that searched in full says so for all.
-    full = slab.searched.any(-1) | slab.random.all(-1)
-    budget = jnp.where(full, full_budget, fast_budget).astype(jnp.float32)
+    # The budget is one for the whole batch, move by move.
+    budget = jnp.where(slab.searched.any(-1), full_budget, fast_budget).astype(jnp.float32)
     return PlayStats(
         ended=slab.ended.sum(),
         truncated=slab.truncated.sum(),

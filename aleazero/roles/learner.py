@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.core.keys import Role, role_key
@@ -29,11 +30,16 @@ class Learner:
         weights: WeightStore,
         *,
         batch_size: int,
+        updates_per_call: int,
         rows_per_new_row: float,
         min_rows: int,
         seed: int,
     ) -> None:
-        """`update` is compiled, its state donated; `rate(rows)` is the learning rate after that many trained rows."""
+        """`update` makes `updates_per_call` updates in a row (`learn.update.in_a_row`), compiled, its state donated.
+
+        `rate(rows)` is the learning rate after that many trained rows.
+        """
+        self._updates_per_call = updates_per_call
         self._update, self._rate, self._source, self._weights = update, rate, source, weights
         self._batch_size, self._rows_per_new_row, self._min_rows = batch_size, rows_per_new_row, min_rows
         self._seed = seed
@@ -53,12 +59,13 @@ class Learner:
         return self._rate(self.rows_trained)
 
     def step(self) -> list[UpdateStats]:
-        """As many updates as the rows that came in allow."""
+        """As many updates as the rows that came in allow, in whole calls."""
         self.started = self.started or self._source.count_ready() >= self._min_rows
         if not self.started:
             return []
         allowed = int(self._rows_per_new_row * self._source.rows_played) // self._batch_size
-        found = [self._one() for _ in range(allowed - (self.steps - self.base_steps))]
+        calls = max(allowed - (self.steps - self.base_steps), 0) // self._updates_per_call
+        found = [self._call() for _ in range(calls)]
         if found:
             self.publish()
         return found
@@ -67,11 +74,15 @@ class Learner:
         """Makes the weights known as they are now: copies, because the next update reuses the memory."""
         self._weights.publish(self.steps, _copy(self.state.average))
 
-    def _one(self) -> UpdateStats:
-        rows = self._source.sample(self.steps)
-        rate = jnp.float32(self.learning_rate)
-        self.state, stats = self._update(self.state, rows, rate, _augment_key(self._seed, jnp.uint32(self.steps)))
-        self.steps += 1
+    def _call(self) -> UpdateStats:
+        count = self._updates_per_call
+        rows = self._source.sample(self.steps, count)
+        rates = np.array([self._rate(self.rows_trained + i * self._batch_size) for i in range(count)], np.float32)
+        numbers = (np.arange(self.steps, self.steps + count) % 2**32).astype(np.uint32)
+        self.state, stats = self._update(
+            self.state, rows, jnp.asarray(rates), _augment_keys(np.uint32(self._seed), numbers)
+        )
+        self.steps += count
         return stats
 
 
@@ -81,5 +92,5 @@ def _copy(weights: Weights) -> Weights:
 
 
 @jax.jit
-def _augment_key(seed: int, step: Array) -> Array:
-    return role_key(seed, Role.AUGMENT, step)
+def _augment_keys(seed: Array, steps: Array) -> Array:
+    return jax.vmap(lambda step: role_key(seed, Role.AUGMENT, step))(steps)

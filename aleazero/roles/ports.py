@@ -24,8 +24,8 @@ class SampleSource(Protocol):
     def count_ready(self) -> int:
         """Rows that can be drawn now."""
 
-    def sample(self, number: int) -> Rows:
-        """The batch called `number`."""
+    def sample(self, number: int, count: int) -> Rows:
+        """The batches called `number` to `number + count - 1`, `[count, B, ...]`."""
 
 
 class WeightStore(Protocol):

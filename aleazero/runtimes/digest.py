@@ -17,7 +17,9 @@ import numpy as np
 from aleazero.core.game import GameSpec
 from aleazero.learn.update import UpdateStats
 from aleazero.observe.alarms import Alarm, non_finite
-from aleazero.observe.reports import LearnReport, ReplayReport, SelfPlayReport
+from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, SelfPlayReport
+from aleazero.play.match import MatchResult
+from aleazero.play.ratings import mean_interval, results_from_points, score_interval
 from aleazero.roles.actor import PlayStats
 
 
@@ -28,7 +30,7 @@ class Iteration:
     step: int  # updates so far, this iteration's included
     rows: int
     play: PlayStats
-    updates: list[UpdateStats]
+    updates: list[UpdateStats]  # each of several updates in a row
     learning_rate: float
     rows_trained: int
     rows_held: int
@@ -55,12 +57,12 @@ class Digest:
         """Fetches an iteration's numbers; an alarm if one of them is not finite."""
         play, updates = jax.device_get((iteration.play, iteration.updates))
         self._plays.append(play)
-        self._updates += updates
+        each = [jax.tree.map(lambda x: x[i], call) for call in updates for i in range(len(call.loss))]  # noqa: B023
+        self._updates += each
         self._rows += play.fingerprints.size
         self._last = iteration
         self.games += int(play.ended) + int(play.truncated)
-        first = iteration.step - len(updates) + 1
-        for step, stats in enumerate(updates, first):
+        for step, stats in enumerate(each, iteration.step - len(each) + 1):
             numbers = {f"{term} loss": value for term, value in stats.measures.terms.items()}
             for term, value in {**numbers, "gradient norm": stats.gradient_norm}.items():
                 if not math.isfinite(value):
@@ -127,3 +129,23 @@ class Digest:
             value_target_variance=max(mean(lambda s: s.measures.target_square) - target_mean**2, 0.0),
             value_error=mean(lambda s: s.measures.value_error),
         )
+
+
+def match_report(where: dict[str, Any], player: str, result: MatchResult) -> EvalReport | None:
+    """What a match says of strength; None where no game came to its end."""
+    games = int(np.isfinite(result.points).sum())
+    if not games:
+        return None
+    score, points = score_interval(results_from_points(result.points)), mean_interval(result.points)
+    return EvalReport(
+        **where,
+        player=player,
+        opponent=result.opponent,
+        games=games,
+        score=score.value,
+        score_low=score.low,
+        score_high=score.high,
+        points_per_game=points.value,
+        points_low=points.low,
+        points_high=points.high,
+    )

@@ -11,13 +11,15 @@ import collections
 import contextlib
 import dataclasses
 import logging
+import math
+import shutil
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax import Array
 
 from aleazero import __version__
 from aleazero import checkpoint as checkpoints
@@ -25,10 +27,10 @@ from aleazero.assemble import Parts
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import fingerprint
-from aleazero.observe.alarms import Alarm, alarms_of, stale_weights
-from aleazero.observe.reports import CheckpointReport, EvalReport, Report, RunReport
+from aleazero.learn.update import LearnerState
+from aleazero.observe.alarms import Alarm, alarms_of, non_finite, stale_weights
+from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
 from aleazero.observe.sink import Sink
-from aleazero.play.ratings import mean_interval, results_from_points, score_interval
 from aleazero.players import check_game
 from aleazero.replay.log import BackgroundLog, ReplayLog, ReplayLogError
 from aleazero.roles.actor import Actor, compiled_summary
@@ -36,15 +38,19 @@ from aleazero.roles.evaluator import Evaluator
 from aleazero.roles.learner import Learner
 from aleazero.roles.ports import LocalWeights, StopSignal
 from aleazero.runs import RunFolder
-from aleazero.runtimes.digest import Digest, Iteration
+from aleazero.runtimes.digest import Digest, Iteration, match_report
+from aleazero.runtimes.profile import profile
 
 logger = logging.getLogger(__name__)
+
+PROFILE_AFTER = 200  # updates: everything is compiled and replay is filling
+PROFILE_ITERATIONS = 8
 
 Resume = Literal["exact", "weights"]
 
 
 class TrainingStopped(AleaError):  # noqa: N818 - the name says what happened
-    """An alarm ended the run."""
+    """An alarm ended the run, or what it learned could not be saved in the end."""
 
 
 class LocalRun:
@@ -56,8 +62,8 @@ class LocalRun:
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = LocalWeights()
         self.replay = parts.make_replay()
-        self._disk = ReplayLog(folder.replay) if config.replay.log else None
-        self._log = BackgroundLog(self._disk) if self._disk else None
+        self._disk: ReplayLog | None = None
+        self._log: BackgroundLog | None = None
         self.actor = Actor(
             parts.make_play(),
             parts.pace,
@@ -70,10 +76,11 @@ class LocalRun:
         self.learner = Learner(
             parts.make_update(),
             parts.learning_rate,
-            parts.start_learning(),
+            _placed(parts.start_learning()),
             self.replay,
             self._weights,
             batch_size=config.learn.batch_size,
+            updates_per_call=config.learn.updates_per_call,
             rows_per_new_row=config.replay.rows_per_new_row,
             min_rows=config.replay.min_rows,
             seed=config.seed,
@@ -90,6 +97,8 @@ class LocalRun:
         self._reported = self._began
         self._best: tuple[float, int] | None = None  # score, step
         self._resumed = False
+        self._warned: set[str] = set()  # alarms that were given: one of a name is enough for a run
+        self._profiled = False
         self.last_eval: list[EvalReport] = []
 
     # ---- the loop
@@ -98,28 +107,62 @@ class LocalRun:
         """Plays and learns until all rows are played or a stop is asked for; ends with a checkpoint and a rating."""
         config = self.parts.config
         self._began = self._reported = time.monotonic()
+        if self._log is None and config.replay.log:
+            self._open_log()
         self._emit(self._run_report("resumed" if self._resumed else "started"))
         self.learner.publish()
+        if self._resumed and not self.replay.num_slabs:
+            self.save()  # the checkpoint that gave the weights speaks of a replay that is not there any more
         while self.actor.rows < config.total_rows and not stop.stop_requested():
             before = self.actor.rows
             self._iterate()
-            if self._due(config.checkpoint.every_rows, before):
-                self.save()
+            if config.observe.profile and not self._profiled and self.learner.steps >= PROFILE_AFTER:
+                self._profile()
+            # In this order: a run killed in a match plays it again when it is resumed.
             if self._due(config.evaluate.every_rows, before) and self.actor.rows < config.total_rows:
                 self.evaluate()
+            if self._due(config.checkpoint.every_rows, before):
+                self.save()
         self._catch_up()
         self._report()
         finished = self.actor.rows >= config.total_rows
         if finished:
+            if not self.learner.started:
+                ready, least = self.replay.count_ready(), config.replay.min_rows
+                logger.warning("nothing was learned: %d rows were ready, and replay.min_rows is %d", ready, least)
             self.evaluate()
-        self.save()
+        if not self.save():
+            self._fail(
+                "the last checkpoint could not be saved, so what was learned since the one before it is lost: make "
+                f"room on the disk, then go on from there: alea runs resume {self.folder.name}"
+            )
         self._emit(self._run_report("done" if finished else "stopped"))
         return "done" if finished else "stopped"
+
+    def _profile(self) -> None:
+        """Times and traces a few iterations, which count like any other."""
+        self._profiled = True
+
+        def settle() -> None:
+            self._catch_up()
+            jax.block_until_ready(self.learner.state)
+
+        seen = profile(self._iterate, settle, PROFILE_ITERATIONS)
+        self._emit(
+            ProfileReport(
+                **self._where(),
+                device_share=seen.device_seconds / seen.seconds,
+                wall_seconds=seen.seconds,
+                device_seconds=seen.device_seconds,
+                kernels=seen.top,
+            )
+        )
 
     def close(self) -> None:
         """Lets go of the log."""
         if self._log is not None:
-            self._log.close()
+            with contextlib.suppress(ReplayLogError):  # said already, and nothing depends on it any more
+                self._log.close()
 
     def add(self, slab: Trajectory) -> None:
         """The actor's sink: replay, and the log beside it."""
@@ -181,12 +224,17 @@ class LocalRun:
         for alarm in alarms_of(report):
             if alarm.level == "stop":
                 self._raise(alarm)
-            self._sink.emit(alarm.report(report))
+            if alarm.name not in self._warned:
+                self._warned.add(alarm.name)
+                self._sink.emit(alarm.report(report))
 
-    def _raise(self, alarm: Alarm) -> None:
+    def _raise(self, alarm: Alarm) -> NoReturn:
         self._sink.emit(alarm.report(self._run_report("failed")))
-        self._sink.emit(dataclasses.replace(self._run_report("failed"), message=alarm.message))
-        raise TrainingStopped(f"{alarm.name}: {alarm.message}. Look at: {alarm.setting}")
+        self._fail(alarm.message, f"{alarm.name}: {alarm.message}. Look at: {alarm.setting}")
+
+    def _fail(self, message: str, in_full: str = "") -> NoReturn:
+        self._sink.emit(dataclasses.replace(self._run_report("failed"), message=message))
+        raise TrainingStopped(in_full or message)
 
     @property
     def seconds(self) -> float:
@@ -208,19 +256,10 @@ class LocalRun:
         """Matches of the newest weights, reported; the first opponent's score says which checkpoint is best."""
         self.last_eval = []
         for version, result in self._evaluator.step():
-            score, points = score_interval(results_from_points(result.points)), mean_interval(result.points)
-            report = EvalReport(
-                **{**self._where(), "step": version},
-                player=f"run:{self.folder.name}@{version}",
-                opponent=result.opponent,
-                games=int(np.isfinite(result.points).sum()),
-                score=score.value,
-                score_low=score.low,
-                score_high=score.high,
-                points_per_game=points.value,
-                points_low=points.low,
-                points_high=points.high,
-            )
+            report = match_report({**self._where(), "step": version}, f"run:{self.folder.name}@{version}", result)
+            if report is None:
+                logger.warning("match against %s: every game was stopped at the game's max_plies", result.opponent)
+                continue
             self.last_eval.append(report)
             self._emit(report)
         if self.last_eval and (self._best is None or self.last_eval[0].score >= self._best[0]):
@@ -229,9 +268,11 @@ class LocalRun:
 
     # ---- checkpoints
 
-    def save(self) -> None:
-        """Saves everything needed to go on, and drops what is no longer needed. A full disk is said, and no more."""
-        self._catch_up()  # nothing that is not finite is ever saved
+    def save(self) -> bool:
+        """Saves everything needed to go on, and drops what is no longer needed. A full disk is said: False."""
+        self._catch_up()
+        if not bool(_all_finite(self.learner.state)):  # the last update's loss says nothing of what it led to
+            self._raise(non_finite(self.learner.steps, "a weight", math.nan, self._last_checkpoint()))
         root, config = self.folder.checkpoints, self.parts.config
         try:
             if self._log is not None:
@@ -246,14 +287,17 @@ class LocalRun:
         }
         try:
             path = checkpoints.save(root, self.learner.steps, arrays, self._facts())
-            keep = [self._best[1]] if self._best else []
-            checkpoints.prune(root, config.checkpoint.keep_last, keep)
-            self._trim_log()
         except checkpoints.CheckpointError as error:
             logger.warning("%s", error)
             self._emit(CheckpointReport(**self._where(), path="", saved=False, message=str(error)))
-            return
+            return False
+        try:
+            checkpoints.prune(root, config.checkpoint.keep_last, [self._best[1]] if self._best else [])
+            self._trim_log()
+        except (checkpoints.CheckpointError, ReplayLogError) as error:
+            logger.warning("%s", error)  # what is no longer needed stays, and nothing is lost
         self._emit(CheckpointReport(**self._where(), path=str(path), saved=True))
+        return True
 
     def _facts(self) -> dict[str, Any]:
         spec, config = self.parts.game.spec, self.parts.config
@@ -271,20 +315,36 @@ class LocalRun:
             "seconds": self.seconds,
             "best": list(self._best) if self._best else None,
             "replay_logged": self._log is not None,
+            "warned": sorted(self._warned),
         }
+
+    def _open_log(self) -> ReplayLog:
+        """Replay that begins anew from weights gets a log of its own, so that no older checkpoint reads a later log."""
+        self._disk = ReplayLog(self._log_folder(self.learner.base_steps))
+        self._log = BackgroundLog(self._disk)
+        return self._disk
+
+    def _log_folder(self, base_steps: int) -> Path:
+        return self.folder.replay / f"{base_steps:012d}"
 
     def _trim_log(self) -> None:
         """Drops what no kept checkpoint would play back."""
         if self._log is None or self._disk is None:
             return
-        needed = [self.replay.num_slabs]
+        needed = {self.learner.base_steps: self.replay.num_slabs}  # by log: slabs at its oldest checkpoint
         for step in checkpoints.steps(self.folder.checkpoints):
             with contextlib.suppress(checkpoints.DamagedCheckpoint):
-                needed.append(checkpoints.read_facts(self.folder.checkpoints, step)["slabs"])
-        self._disk.drop_before(max(min(needed) - self.replay.slabs, 0))
+                facts = checkpoints.read_facts(self.folder.checkpoints, step)
+                base = facts["base_steps"]
+                needed[base] = min(needed.get(base, facts["slabs"]), facts["slabs"])
+        self._disk.drop_before(max(needed[self.learner.base_steps] - self.replay.slabs, 0))
+        for old in self.folder.replay.iterdir():
+            if old not in [self._log_folder(base) for base in needed]:
+                shutil.rmtree(old, ignore_errors=True)
 
     def _give_up_log(self, error: ReplayLogError) -> None:
         logger.warning("the replay log is given up, so this run can only be resumed from its weights: %s", error)
+        self.close()
         self._log = None
 
     def _last_checkpoint(self) -> str:
@@ -301,25 +361,25 @@ class LocalRun:
         restored = {
             name: checkpoints.restore(found, name, getattr(state, name)) for name in ("weights", "average", "optimiser")
         }
-        self.learner.state = jax.device_put(dataclasses.replace(state, **restored))
+        self.learner.state = _placed(dataclasses.replace(state, **restored))
         self.learner.steps = found.step
         self.actor.move = facts["move"]
         self._digest.games = facts["games_finished"]
         self._best = (facts["best"][0], facts["best"][1]) if facts.get("best") else None
         self._before = facts["seconds"]
+        self._warned = set(facts.get("warned", ()))
         self._resumed = True
         if how == "weights":
             self.learner.base_steps = found.step
-            if self._disk is not None:
-                self._disk.clear()
+            shutil.rmtree(self._log_folder(found.step), ignore_errors=True)  # of an earlier try from here
             return
-        if not facts["replay_logged"] or self._disk is None:
+        if not facts["replay_logged"] or not self.parts.config.replay.log:
             raise checkpoints.CheckpointError(
                 f"checkpoint {found.path} has no replay log to play back: resume from its weights (--resume weights)"
             )
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
         self.actor.games = self.parts.place_games(checkpoints.restore(found, "games", self.actor.games))
-        self._play_back(self._disk, facts["slabs"])
+        self._play_back(self._open_log(), facts["slabs"])
 
     def _play_back(self, disk: ReplayLog, slabs: int) -> None:
         """Fills the replay as it was when `slabs` slabs had been added."""
@@ -332,3 +392,13 @@ class LocalRun:
 
 def _as_dict(slab: Trajectory) -> dict[str, Any]:
     return {field.name: getattr(slab, field.name) for field in dataclasses.fields(Trajectory)}
+
+
+def _placed(state: LearnerState) -> LearnerState:
+    """On a device by name, as updates leave it: or else the first and the second update would each be compiled."""
+    return jax.device_put(state, jax.local_devices()[0])
+
+
+@jax.jit
+def _all_finite(tree: Any) -> Array:
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()

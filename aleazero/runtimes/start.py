@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Literal
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
-from aleazero.core.errors import ConfigError
+from aleazero.core.errors import AleaError, ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments, to_dict
 from aleazero.observe.console import ConsoleSink
 from aleazero.observe.curves import run_panels
@@ -29,6 +29,7 @@ from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport
 from aleazero.observe.sink import Fanout, Sink
 from aleazero.observe.tensorboard import TensorboardSink
+from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
 from aleazero.runtimes.local import LocalRun, Resume
 
@@ -42,7 +43,7 @@ class Finished:
     folder: RunFolder
     status: Literal["done", "stopped"]
     ratings: list[EvalReport]
-    plot: Path
+    plot: Path | None  # None where it could not be written
 
 
 def start(
@@ -55,11 +56,11 @@ def start(
     quiet: bool = False,
 ) -> Finished:
     """Starts a run in a new folder and trains it to its end, or for so many seconds."""
-    parts = build_parts(config)  # all that is wrong with the settings is said before anything is made
+    parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(config)
-    return _train(parts, folder, root, None, "exact", seconds, quiet)
+    return _train(parts, folder, root, None, seconds, quiet)
 
 
 def resume(
@@ -79,11 +80,7 @@ def resume(
     if refused:
         allowed = ", ".join(MAY_CHANGE)
         raise ConfigError("\n".join([*refused, f"a resumed run may change only {allowed}; start a new run"]))
-    found = checkpoints.newest(folder.checkpoints, logger.warning)
-    if found is None:
-        raise RunError(f"run {folder.name!r} has no usable checkpoint to resume from; start it anew")
-    parts = build_parts(config)
-    return _train(parts, folder, root, found, how, seconds, quiet)
+    return _train(_checked_parts(config, root), folder, root, how, seconds, quiet)
 
 
 def plot_run(folder: RunFolder) -> Path:
@@ -93,18 +90,34 @@ def plot_run(folder: RunFolder) -> Path:
     return path
 
 
+def _checked_parts(config: RunConfig, root: Path) -> Parts:
+    parts = build_parts(config)
+    problems = []
+    for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
+        try:
+            make_player(opponent, parts.game, root)
+        except AleaError as error:
+            problems.append(f"evaluate.opponents: {error}")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return parts
+
+
+def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
+    found = checkpoints.newest(folder.checkpoints, logger.warning)
+    if found is None:
+        raise RunError(f"run {folder.name!r} has no usable checkpoint to resume from; start it anew")
+    return found
+
+
 def _train(
-    parts: Parts,
-    folder: RunFolder,
-    root: Path,
-    found: checkpoints.Checkpoint | None,
-    how: Resume,
-    seconds: float | None,
-    quiet: bool,
+    parts: Parts, folder: RunFolder, root: Path, how: Resume | None, seconds: float | None, quiet: bool
 ) -> Finished:
+    """`how` is None where the run is new."""
     config = parts.config
     with folder.held(), contextlib.ExitStack() as stack:
         stack.callback(configure_logging(folder.log_file, config.observe.json_logs, config.observe.log_level))
+        found = _newest(folder) if how else None
         if found is not None:
             folder.write_config(config)
             if folder.metrics_file.exists():
@@ -113,13 +126,22 @@ def _train(
         stack.callback(sink.close)
         run = LocalRun(parts, folder, sink, root=root)
         stack.callback(run.close)
-        if found is not None:
+        if found is not None and how is not None:
             run.resume(found, how)
         logger.info("run %s: %s", folder.name, "resumed" if found else "started")
         with _stopping(folder, seconds) as stop:
             status = run.train(stop)
         logger.info("run %s: %s", folder.name, status)
-    return Finished(folder, status, run.last_eval, plot_run(folder))
+        return Finished(folder, status, run.last_eval, _try_plot(folder))
+
+
+def _try_plot(folder: RunFolder) -> Path | None:
+    """A run that has trained to its end has not failed because a full disk takes no picture of it."""
+    try:
+        return plot_run(folder)
+    except (AleaError, OSError) as error:
+        logger.warning("the curves could not be drawn: %s", error)
+        return None
 
 
 def _sinks(config: RunConfig, folder: RunFolder, quiet: bool) -> list[Sink]:
@@ -149,7 +171,8 @@ class Stopping:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        print("stopping after this step, with a checkpoint; once more stops at once", file=sys.stderr)
+        # Not by `print`: the signal may have come in the middle of one, and Python refuses a second inside it.
+        os.write(2, b"stopping after this step, with a checkpoint; once more stops at once\n")
 
 
 @contextlib.contextmanager

@@ -59,6 +59,11 @@ def test_several_players_are_told_apart():
     assert [curve.label for curve in panel.curves] == ["self against random", "bundled against random"]
 
 
+def test_a_run_is_one_player_at_every_step():
+    matches = (examples.match(player=f"run:mine@{step}", rows=step, score=0.5) for step in (64, 128))
+    assert _curves(_panels(*matches)["Score"]) == {"against random": [(64, 0.5), (128, 0.5)]}
+
+
 def test_speed_against_seconds():
     panel = _panels(examples.selfplay(seconds=2.5), examples.selfplay(seconds=4.0, games_per_second=0.0))["Speed"]
     assert _curves(panel) == {

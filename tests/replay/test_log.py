@@ -234,6 +234,16 @@ def test_a_flipped_bit_anywhere_is_found_and_the_record_is_named(tmp_path: Path,
         check(log, 2, 4)
 
 
+def test_a_record_in_the_place_of_another_is_found(tmp_path: Path, record_bytes: int) -> None:
+    log = write(tmp_path / "log", 0, 3)
+    path = segments(tmp_path / "log")[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:record_bytes] + whole[2 * record_bytes :] + whole[record_bytes : 2 * record_bytes])
+    assert ReplayLog(tmp_path / "log").next_number == 1
+    with pytest.raises(ReplayLogError, match="record 1 is damaged"):
+        list(log.read(0, 3))
+
+
 def test_damage_in_an_old_segment_matters_only_where_it_is_needed(
     three_a_segment: ReplayLog, tmp_path: Path, record_bytes: int
 ) -> None:
@@ -374,8 +384,9 @@ def test_append_waits_only_when_the_queue_is_full(background: BackgroundLog) -> 
 
     writer = threading.Thread(target=one_more)
     writer.start()
-    assert not done.wait(0.1)
+    waited = not done.wait(0.1)
     gate.set()
+    assert waited
     assert done.wait(10)
     writer.join()
     background.flush()

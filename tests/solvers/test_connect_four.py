@@ -14,7 +14,7 @@ from aleazero.solvers import connect_four
 from aleazero.solvers.connect_four import Table, pack, solve, solve_moves, unpack
 
 ROOT = Path(connect_four.__file__).parents[2]
-GOLDEN = Path(__file__).parent.parent / "golden" / "connect_four_solved.npz"
+GOLDEN = ROOT / "aleazero" / "data" / "connect_four_solved.npz"
 
 Position = tuple[str, ...]  # each column's stones from the bottom up, "0" and "1" by seat
 

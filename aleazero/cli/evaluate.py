@@ -1,0 +1,177 @@
+"""`alea eval`: a match between two players, and what it says of their strength."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aleazero.cli.common import command_line, game_of, players_of, seed_problems
+from aleazero.cli.main import print_json
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.game import Game
+from aleazero.play.match import Player, play_match
+from aleazero.play.ratings import (
+    SprtResult,
+    elo_interval,
+    mean_interval,
+    results_from_points,
+    score_interval,
+    sprt,
+    tally,
+)
+from aleazero.players import NetworkPlayer
+
+CHUNK = 512  # pairs played at once, so that memory does not grow with the match
+SPRT_CHUNK = 64  # pairs between two looks at a sequential test
+
+
+def evaluate(
+    name: str,
+    player: str,
+    opponent: str,
+    *,
+    games: int,
+    seed: int,
+    opening_plies: int,
+    sprt_bounds: str | None,
+    runs: Path | None,
+    as_json: bool,
+) -> int:
+    """Plays the match and reports it."""
+    keep_compiled_programs()
+    game = game_of(name)
+    problems = seed_problems(seed)
+    if games < 2 or games % 2:
+        problems.append(f"games is {games}; it must be even and at least 2: every game is played from both seats")
+    if not 0 <= opening_plies < game.spec.max_plies:
+        problems.append(f"opening-plies is {opening_plies}; it must be in 0..{game.spec.max_plies - 1}")
+    bounds = _parse_bounds(sprt_bounds, problems)
+    first, second = players_of(game, [player, opponent], runs, problems)
+    if not opening_plies and game.spec.chance == "none" and all(isinstance(p, NetworkPlayer) for p in (first, second)):
+        print(
+            "alea: both players always play the same moves, and so every pair of games is the same; "
+            "vary them with --opening-plies",
+            file=sys.stderr,
+        )
+    points, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds)
+    if np.isnan(points).all():
+        raise AleaError(
+            f"no game of {points.size} came to an end within {game.spec.max_plies} plies, so there is nothing to rate; "
+            "name other players"
+        )
+    report = match_report(name, player, opponent, points)
+    report["sprt"] = dataclasses.asdict(verdict) if verdict else None
+    report["seed"] = seed
+    report["command"] = command_line(
+        "eval",
+        name,
+        player=player,
+        opponent=opponent,
+        games=games,
+        seed=seed,
+        opening_plies=opening_plies,
+        sprt=sprt_bounds,
+        runs=runs,
+    )
+    if as_json:
+        print_json(report)
+    else:
+        _tell(report)
+    return 0
+
+
+def match_report(game: str, player: str, opponent: str, points: np.ndarray) -> dict[str, Any]:
+    """What points `[P, 2]` of a match say, NaN for games that were stopped; some game must have ended."""
+    results = results_from_points(points)
+    score, mean, counts = score_interval(results), mean_interval(points), tally(results)
+    elo = elo_interval(score)
+    return {
+        "game": game,
+        "player": player,
+        "opponent": opponent,
+        "games": counts.wins + counts.draws + counts.losses,
+        "score": score.value,
+        "score_low": score.low,
+        "score_high": score.high,
+        "points_per_game": mean.value,
+        "points_low": mean.low,
+        "points_high": mean.high,
+        "luck_adjusted": False,
+        **dataclasses.asdict(counts),
+        "elo": elo.value,
+        "elo_low": elo.low,
+        "elo_high": elo.high,
+    }
+
+
+def play_chunks(
+    game: Game, player: Player, opponent: Player, *, pairs: int, seed: int, opening_plies: int, chunk: int
+) -> Iterator[np.ndarray]:
+    """A match of `pairs` pairs a chunk at a time: the points `[p, 2]` of each, at most `chunk` pairs.
+
+    Chunks are equally large, so that players compile once; what the last has too much is left out.
+    """
+    count = -(-pairs // chunk)
+    size = -(-pairs // count)
+    for number in range(count):
+        # Named by seed and number, as all randomness is; 31 bits, which JAX takes for an int32.
+        chunk_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0]) >> 1
+        result = play_match(game, player, opponent, pairs=size, seed=chunk_seed, opening_plies=opening_plies)
+        yield result.points[: pairs - number * size]
+
+
+def _play(
+    game: Game,
+    player: Player,
+    opponent: Player,
+    pairs: int,
+    seed: int,
+    opening_plies: int,
+    bounds: tuple[float, float] | None,
+) -> tuple[np.ndarray, SprtResult | None]:
+    """All points `[P, 2]`; with a sequential test only as many games as it needs to decide."""
+    points = np.zeros((0, 2))
+    verdict = None
+    chunk = SPRT_CHUNK if bounds else CHUNK
+    for more in play_chunks(game, player, opponent, pairs=pairs, seed=seed, opening_plies=opening_plies, chunk=chunk):
+        points = np.concatenate([points, more])
+        if bounds:
+            verdict = sprt(results_from_points(points), *bounds)
+            if verdict.verdict != "continue":
+                break
+    return points, verdict
+
+
+def _parse_bounds(text: str | None, problems: list[str]) -> tuple[float, float] | None:
+    """The two Elo differences of `--sprt`; what is wrong with them is added to `problems`."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+        sprt(np.zeros((0, 2)), low, high)  # says what it does not take
+    except ConfigError as error:
+        problems.append(str(error))
+    except ValueError:
+        problems.append(f"sprt is {text!r}; write two Elo differences, as in --sprt 0,10")
+    else:
+        return low, high
+    return None
+
+
+def _tell(report: dict[str, Any]) -> None:
+    stopped = f", stopped without a result {report['truncated']}" if report["truncated"] else ""
+    print(f"{report['player']} against {report['opponent']}: {report['games']} games of {report['game']}")
+    print(f"won {report['wins']}, drawn {report['draws']}, lost {report['losses']}{stopped}")
+    print(f"score   {report['score']:.4f} (95 %: {report['score_low']:.4f} to {report['score_high']:.4f})")
+    print(f"Elo     {report['elo']:+.0f} (95 %: {report['elo_low']:+.0f} to {report['elo_high']:+.0f})")
+    spread = f"{report['points_low']:+.3f} to {report['points_high']:+.3f}"
+    print(f"points  {report['points_per_game']:+.3f} per game (95 %: {spread})")
+    if test := report["sprt"]:
+        bounds = f"{test['lower']:.2f} to {test['upper']:.2f}"
+        print(f"sprt    {test['verdict']}: log-likelihood ratio {test['llr']:.2f}, undecided from {bounds}")

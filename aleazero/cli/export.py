@@ -1,0 +1,40 @@
+"""`alea export`: a run's network as a folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aleazero import __version__, export
+from aleazero.cli.common import game_of
+from aleazero.cli.main import print_json
+from aleazero.players import find_checkpoint, load_run_weights
+from aleazero.runs import find_run, runs_root
+
+
+def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_json: bool) -> int:
+    """Writes the weights that a run plays with, from one of its checkpoints."""
+    name, _, step = run.partition("@")
+    root = runs_root(runs)
+    folder = find_run(root, name)
+    game_name = folder.read_config().game
+    game = game_of(game_name)
+    found = find_checkpoint(folder.checkpoints, step)
+    model, weights = load_run_weights(f"{name}@{found.step}", game, root)
+    facts = {"run": folder.name, "step": found.step, "rows": found.facts["rows"], "package_version": __version__}
+    written = export.write(out or folder.path / "export" / str(found.step), model, weights, facts, onnx=onnx)
+    report: dict[str, Any] = {
+        "run": folder.name,
+        "step": found.step,
+        "game": game_name,
+        "format": "onnx" if onnx else "safetensors",
+        "folder": str(written),
+        "files": sorted(path.name for path in written.iterdir()),
+        "player": f"path:{written}",
+    }
+    if as_json:
+        print_json(report)
+        return 0
+    print(f"{folder.name} at step {found.step}: {written} ({', '.join(report['files'])})")
+    print(f"play:  alea play {game_name} --player path:{written}")
+    return 0

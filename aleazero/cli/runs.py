@@ -1,0 +1,198 @@
+"""`alea runs list | stop | delete | compare | plot`: the runs in a folder, seen from outside. (`resume` is `train`'s.)
+
+What a run is doing is read from its lock and its reports; nothing here looks into checkpoints.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from aleazero.cli.common import gather
+from aleazero.cli.compare import compare_panels, last_ratings
+from aleazero.cli.main import DONE, FAILED, print_json
+from aleazero.core.errors import AleaError, ConfigError
+from aleazero.observe.jsonl import read_jsonl
+from aleazero.observe.plot import short_number, write_svg
+from aleazero.observe.reports import LearnReport, RunReport
+from aleazero.runs import RunFolder, all_runs, delete_run, find_run, runs_root
+
+POLL_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """How a run stands."""
+
+    name: str
+    game: str
+    status: str  # training, done, stopped, failed; killed: it ended without saying so; damaged: it cannot be read
+    pid: int | None  # of the process that trains it
+    step: int
+    rows: int
+    total_rows: int | None
+    seconds: float  # of training
+    ratings: list[dict[str, Any]]  # the last one against each opponent
+    losses: dict[str, float | None]  # the last ones by term, and "total"; None where one was not finite
+    age_seconds: float | None  # since its last report; None before the first one
+    message: str  # why it failed, or what is damaged
+
+
+def standing(folder: RunFolder) -> Standing:
+    """How a run stands, by its lock and its reports."""
+    pid, game, total, message = folder.owner(), "?", None, ""
+    records: list[dict[str, Any]] = []
+    try:
+        config = folder.read_config()
+        game, total = config.game, config.total_rows
+        records = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
+    except AleaError as error:
+        message = str(error)
+    last = records[-1] if records else {}
+    told = next((record for record in reversed(records) if record.get("kind") == RunReport.kind), None)
+    learned = next((record for record in reversed(records) if record.get("kind") == LearnReport.kind), None)
+    if message:
+        status = "damaged"
+    elif pid is not None:
+        status = "training"
+    elif told is None or told["status"] in ("started", "resumed"):
+        status = "killed"
+    else:
+        status, message = told["status"], told["message"]
+    return Standing(
+        name=folder.name,
+        game=game,
+        status=status,
+        pid=pid,
+        step=last.get("step", 0),
+        rows=last.get("rows", 0),
+        total_rows=total,
+        seconds=last.get("seconds", 0.0),
+        ratings=last_ratings(records),
+        losses={"total": learned["loss"], **learned["losses"]} if learned else {},
+        age_seconds=max(time.time() - last["time"], 0.0) if last else None,
+        message=message,
+    )
+
+
+def list_runs(runs: Path | None, as_json: bool) -> int:
+    """Every run and how it stands."""
+    root = runs_root(runs)
+    found = [standing(folder) for folder in all_runs(root)]
+    if as_json:
+        print_json({"folder": str(root), "runs": [dataclasses.asdict(run) for run in found]})
+        return DONE
+    if not found:
+        print(f"no runs in {root}; start one: alea train GAME")
+        return DONE
+    head = ["name", "game", "status", "step", "rows", "rating", "last report"]
+    _table([head, *(_row(run) for run in found)])
+    return DONE
+
+
+def stop(name: str, wait: float, runs: Path | None) -> int:
+    """Asks a run to stop and waits until it has; one that nobody trains is stopped already, which is no failure."""
+    folder = find_run(runs_root(runs), name)
+    pid = folder.owner()
+    if pid is None:
+        print(f"run {folder.name!r} is not being trained ({standing(folder).status})")
+        return DONE
+    folder.stop_file.touch()
+    end = time.monotonic() + wait
+    while folder.owner() is not None:
+        if time.monotonic() >= end:
+            print(
+                f"alea: run {folder.name!r} (process {pid}) has not ended within {wait:g} s; it stops, with a "
+                "checkpoint, after the step it is at. Wait longer with --wait",
+                file=sys.stderr,
+            )
+            return FAILED
+        time.sleep(POLL_SECONDS)
+    folder.stop_file.unlink(missing_ok=True)
+    print(f"run {folder.name!r}: {standing(folder).status}; go on with: alea runs resume {folder.name}")
+    return DONE
+
+
+def delete(name: str, yes: bool, runs: Path | None) -> int:
+    """Deletes a run for good; asks first, unless told not to."""
+    folder = find_run(runs_root(runs), name)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"deleting run {folder.name!r} needs --yes where nobody can be asked")
+        rows = short_number(standing(folder).rows)
+        print(
+            f"delete run {folder.name!r} in {folder.path}, with its {rows} rows of training? [y/N] ", end="", flush=True
+        )
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("nothing was deleted")
+            return DONE
+    delete_run(folder)
+    print(f"deleted {folder.path}")
+    return DONE
+
+
+def compare(names: list[str], out: Path | None, runs: Path | None, as_json: bool) -> int:
+    """Puts runs side by side, as a table and as curves."""
+    root = runs_root(runs)
+    few = [] if len(names) > 1 else [f"compare needs two runs or more; {len(names)} named"]
+    folders = gather([lambda name=name: find_run(root, name) for name in names], few)  # type: ignore[misc]
+    path = out or root / "compare.svg"
+    panels = compare_panels({folder.name: read_jsonl(folder.metrics_file) for folder in folders})
+    try:
+        write_svg(path, panels, " and ".join(names) if len(names) == 2 else f"{len(names)} runs")
+    except OSError as error:
+        raise AleaError(f"could not write {path}: {error}; name another file with --out") from error
+    found = [standing(folder) for folder in folders]
+    if as_json:
+        print_json({"runs": [dataclasses.asdict(run) for run in found], "plot": str(path)})
+        return DONE
+    terms = list(dict.fromkeys(term for run in found for term in run.losses))
+    head = ["name", "game", "status", "rows", "seconds", *(f"loss: {term}" for term in terms), "rating (95 %)"]
+    rows = [
+        [run.name, run.game, run.status, f"{run.rows:,}", f"{run.seconds:.0f}"]
+        + ["-" if run.losses.get(term) is None else f"{run.losses[term]:.4f}" for term in terms]
+        + [_ratings(run, intervals=True)]
+        for run in found
+    ]
+    _table([head, *rows])
+    print(f"plot: {path}")
+    return DONE
+
+
+def plot(name: str, runs: Path | None) -> int:
+    """Draws a run's curves."""
+    from aleazero.runtimes.start import plot_run  # here, because it brings everything that trains
+
+    print(plot_run(find_run(runs_root(runs), name)))
+    return DONE
+
+
+def _row(run: Standing) -> list[str]:
+    status = f"{run.status} ({run.pid})" if run.pid else run.status
+    rows = f"{run.rows:,}" + (f" of {run.total_rows:,}" if run.total_rows else "")
+    age = "-" if run.age_seconds is None else f"{_duration(run.age_seconds)} ago"
+    return [run.name, run.game, status, f"{run.step:,}", rows, _ratings(run), age]
+
+
+def _ratings(run: Standing, intervals: bool = False) -> str:
+    texts = []
+    for rating in run.ratings:
+        spread = f" ({rating['score_low']:.3f} to {rating['score_high']:.3f})" if intervals else ""
+        texts.append(f"{rating['score']:.3f}{spread} against {rating['opponent']}")
+    return ", ".join(texts) or "-"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _table(rows: list[list[str]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

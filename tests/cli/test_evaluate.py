@@ -1,0 +1,159 @@
+"""`alea eval`: the match it plays, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import Array
+
+from aleazero.cli import evaluate as command
+from aleazero.cli.main import run
+from aleazero.games.registry import make_game
+from aleazero.players import make_player
+from tests.cli.conftest import Alea
+
+KEYS = {
+    *("game", "player", "opponent", "games", "score", "score_low", "score_high", "points_per_game", "points_low"),
+    *("points_high", "luck_adjusted", "wins", "draws", "losses", "truncated", "elo", "elo_low", "elo_high"),
+    *("sprt", "seed", "command"),
+}
+
+
+def test_json_holds_the_match(alea: Alea) -> None:
+    report = alea("eval", "tictactoe", "--player", "solver", "--games", 40, "--seed", 3)
+    assert set(report) == KEYS
+    assert (report["game"], report["player"], report["opponent"]) == ("tictactoe", "solver", "random")
+    assert report["wins"] + report["draws"] == report["games"] == 40
+    assert (report["losses"], report["truncated"], report["luck_adjusted"], report["seed"]) == (0, 0, False, 3)
+    assert report["score"] == (report["wins"] + report["draws"] / 2) / 40
+    assert report["points_per_game"] == pytest.approx(report["wins"] / 40)
+    assert report["score_low"] < report["score"] < report["score_high"] <= 1
+    assert report["elo"] == pytest.approx(400 * math.log10(report["score"] / (1 - report["score"])))
+    again = alea(*shlex.split(report["command"])[1:])
+    assert again == report
+
+
+def test_infinities_are_null(alea: Alea, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = command.match_report("tictactoe", "a", "b", np.ones((1, 2)))
+    assert math.isinf(report["elo"])  # both games won
+    assert math.isinf(report["points_low"])  # and the spread of a single pair is not known
+    monkeypatch.setattr(command, "match_report", lambda *_: report)
+    printed = alea("eval", "tictactoe", "--player", "random", "--games", 40)
+    assert [printed[key] for key in ("elo", "elo_high", "points_low", "points_high")] == [None] * 4
+    assert printed["score"] == 1.0
+
+
+def test_words_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "tictactoe", "--player", "solver", "--games", "40", "--seed", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "solver against random: 40 games of tictactoe" in said
+    assert "lost 0" in said
+    for word in ("score", "Elo", "points", "95 %"):
+        assert word in said
+
+
+def test_a_run_is_a_player(alea: Alea, trained: Path) -> None:
+    report = alea("eval", "tictactoe", "--player", "run:tiny,search=none", "--games", 40, "--runs", trained)
+    assert (report["games"], report["player"]) == (40, "run:tiny,search=none")
+    assert f"--runs {trained}" in report["command"]
+
+
+class Lanes:
+    """Remembers how many games it was asked about at once."""
+
+    name = "lanes"
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self._random = make_player("random", make_game("tictactoe"))  # type: ignore[arg-type]
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        self.seen.add(int(lanes.shape[0]))
+        return jnp.asarray(self._random.choose(states, lanes, keys))
+
+
+@pytest.mark.parametrize(("pairs", "chunk", "sizes"), [(10, 4, [4, 4, 2]), (7, 4, [4, 3]), (4, 4, [4])])
+def test_large_matches_are_played_in_chunks_of_one_shape(pairs: int, chunk: int, sizes: list[int]) -> None:
+    player = Lanes()
+    points = list(
+        command.play_chunks(
+            make_game("tictactoe"),  # type: ignore[arg-type]
+            player,
+            make_player("random", make_game("tictactoe")),  # type: ignore[arg-type]
+            pairs=pairs,
+            seed=2**32 - 1,
+            opening_plies=0,
+            chunk=chunk,
+        )
+    )
+    assert [len(part) for part in points] == sizes
+    assert len(player.seen) == 1
+    if len(points) > 1:
+        assert (points[0][:3] != points[1][:3]).any()  # chunks are not the same games again
+
+
+def test_a_sequential_test_stops_when_it_is_decided(
+    alea: Alea, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "SPRT_CHUNK", 20)
+    report = alea("eval", "tictactoe", "--player", "solver", "--games", 400, "--sprt", "0,100")
+    assert report["sprt"]["verdict"] == "accept"
+    assert report["games"] in (40, 80)  # of 400
+    assert report["sprt"]["llr"] >= report["sprt"]["upper"]
+    assert run(["eval", "tictactoe", "--player", "solver", "--games", "40", "--sprt", "0,1"]) == 0
+    assert "sprt    continue" in capsys.readouterr().out
+
+
+def test_the_same_game_again_and_again_is_said(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", "tictactoe", "--player", "run:tiny,search=none", "--opponent", "run:tiny,search=none"]
+    assert run([*arguments, "--games", "40", "--runs", str(trained)]) == 0
+    assert "--opening-plies" in capsys.readouterr().err
+    assert run([*arguments, "--games", "40", "--runs", str(trained), "--opening-plies", "2"]) == 0
+    assert "--opening-plies" not in capsys.readouterr().err
+
+
+def test_all_problems_are_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", "tictactoe", "--player", "randm", "--opponent", "run:nobody", "--games", "7", "--seed", "-1"]
+    assert run([*arguments, "--opening-plies", "9", "--sprt", "10,0", "--json"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    for said in (
+        "did you mean 'random'",
+        "unknown run",
+        "games is 7; it must be even",
+        "seed is -1",
+        "opening-plies is 9; it must be in 0..8",
+        "elo0 must be below elo1",
+    ):
+        assert said in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["eval", "tictactoo", "--player", "random"], "did you mean 'tictactoe'"),
+        (["eval", "tictactoe"], "--player"),
+        (["eval", "tictactoe", "--player", "random", "--oponent", "solver"], "Did you mean --opponent"),
+        (["eval", "tictactoe", "--player", "random", "--sprt", "five"], "as in --sprt 0,10"),
+        (["eval", "tictactoe", "--player", "random", "--games", "many"], "--games"),
+        (["eval", "quoridor", "--player", "solver"], "quoridor is not solved"),
+    ],
+)
+def test_misuse_exits_with_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_match_without_a_result_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = [np.full((1, 2), np.nan)]
+    monkeypatch.setattr(command, "play_chunks", lambda *_, **__: stopped)
+    assert run(["eval", "tictactoe", "--player", "random", "--games", "2"]) == 1
+    assert "no game of 2 came to an end within 9 plies" in capsys.readouterr().err
