@@ -50,33 +50,31 @@ class Parts:
         """The first games, spread over the devices."""
         config = self.config
         lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
-        start = self._on_every_device(functools.partial(self.rollout.start, jnp.uint32(config.seed)), P("lanes"), 1)
-        games: Games = jax.jit(start)(lanes)
+        start = jax.shard_map(
+            self.rollout.start, mesh=self.mesh, in_specs=(P(), P("lanes")), out_specs=P("lanes"), check_vma=False
+        )
+        games: Games = jax.jit(start)(self._everywhere(jnp.uint32(config.seed)), lanes)
         return games
 
     def make_play(self) -> Play:
         """The compiled rollout. Lanes are independent, so each device plays its own and nothing is exchanged."""
         config = self.config
         lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
-        seed = jnp.uint32(config.seed)
-
-        def roll(weights: Weights, games: Games, lanes: Array, pace: Pace, first: Array) -> tuple[Games, Trajectory]:
-            return self.rollout.run(weights, games, pace, seed, first, lanes)
-
+        # The seed is an argument, not a constant: a run with another seed uses the same compiled program.
+        seed = self._everywhere(jnp.uint32(config.seed))
         everywhere = P()
         spread = jax.shard_map(
-            roll,
+            self.rollout.run,
             mesh=self.mesh,
-            in_specs=(everywhere, P("lanes"), P("lanes"), everywhere, everywhere),
+            in_specs=(everywhere, P("lanes"), everywhere, everywhere, everywhere, P("lanes")),
             out_specs=(P("lanes"), P(None, "lanes")),
             check_vma=False,
         )
         compiled = jax.jit(spread, donate_argnums=1)
-        replicated = NamedSharding(self.mesh, everywhere)
 
         def play(weights: Weights, games: Games, pace: Pace, first: Array) -> tuple[Games, Trajectory]:
-            weights, pace, first = jax.device_put((weights, pace, first), replicated)
-            return compiled(weights, games, lanes, pace, first)
+            weights, pace, first = self._everywhere((weights, pace, first))
+            return compiled(weights, games, pace, seed, first, lanes)
 
         return play
 
@@ -137,7 +135,7 @@ class Parts:
     def start_learning(self) -> update.LearnerState:
         """Fresh weights and optimiser."""
         key = role_key(self.config.seed, Role.WEIGHTS)
-        return jax.jit(lambda: update.start(self.config.learn, self.model.init(key)))()
+        return jax.jit(lambda key: update.start(self.config.learn, self.model.init(key)))(key)
 
     def make_update(self) -> update.Update:
         """The compiled updates of one call; the state is donated."""
@@ -173,10 +171,8 @@ class Parts:
     def _spread(self, x: Any) -> Array:
         return jax.device_put(x, NamedSharding(self.mesh, P("lanes")))
 
-    def _on_every_device(self, function: Any, out: Any, arguments: int) -> Any:
-        return jax.shard_map(
-            function, mesh=self.mesh, in_specs=(P("lanes"),) * arguments, out_specs=out, check_vma=False
-        )
+    def _everywhere(self, x: Any) -> Any:
+        return jax.device_put(x, NamedSharding(self.mesh, P()))
 
 
 def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> Parts:

@@ -50,6 +50,7 @@ def write(folder: Path, model: Model, weights: Weights, facts: Mapping[str, Any]
         folder.mkdir(parents=True, exist_ok=True)
         payload = safetensors.numpy.save(_named(weights))
         _replace(folder / "weights.safetensors", payload)
+        (folder / "network.onnx").unlink(missing_ok=True)  # one of other weights would contradict these
         if onnx:
             _write_onnx(folder / "network.onnx", model, weights)
         manifest = {
@@ -82,7 +83,7 @@ def read(folder: Path, spec: GameSpec) -> Exported:
         payload = (folder / "weights.safetensors").read_bytes()
     except OSError as error:
         raise ExportError(f"{folder} is incomplete: {error}") from error
-    if hashlib.sha256(payload).hexdigest() != manifest["sha256"]["weights.safetensors"]:
+    if hashlib.sha256(payload).hexdigest() != manifest["sha256"].get("weights.safetensors"):
         raise ExportError(f"{folder / 'weights.safetensors'} is damaged: its sha256 is not the manifest's")
     arrays = safetensors.numpy.load(payload)
     like = jax.eval_shape(model.init, jax.random.key(0))
@@ -101,11 +102,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ExportError(f"{folder} is no exported network: {error}") from error
     except ValueError as error:
         raise ExportError(f"{folder / 'manifest.json'} is damaged: {error}") from error
-    needed = ("format", "game", "game_version", "model", "sha256")
-    if not isinstance(manifest, dict) or any(key not in manifest for key in needed):
-        raise ExportError(f"{folder / 'manifest.json'} is no network's manifest: it needs {', '.join(needed)}")
-    if manifest["format"] != FORMAT:
+    if isinstance(manifest, dict) and manifest.get("format", FORMAT) != FORMAT:
         raise ExportError(f"{folder} has format {manifest['format']}; this version reads format {FORMAT}")
+    needed = {"format": int, "game": str, "game_version": int, "model": dict, "sha256": dict}
+    if not isinstance(manifest, dict) or any(not isinstance(manifest.get(key), kind) for key, kind in needed.items()):
+        raise ExportError(f"{folder / 'manifest.json'} is no network's manifest: it needs {', '.join(needed)}")
     return manifest
 
 

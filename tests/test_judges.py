@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
+import copy
+import random
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from aleazero.core.game import Game
-from aleazero.core.struct import replace
-from aleazero.games.connect_four import ConnectFour
-from aleazero.games.pig import Pig
+from aleazero.games.connect_four import ConnectFour, ConnectFourState
+from aleazero.games.pig import Pig, PigState
 from aleazero.games.registry import make_game
-from aleazero.games.tictactoe import TicTacToe
-from aleazero.games.wander import wander
-from aleazero.judges import exact_judge, lost_value
+from aleazero.games.tictactoe import TicTacToe, TicTacToeState
+from aleazero.judges import Judge, exact_judge, lost_value
 from aleazero.solvers import pig as pig_solver
 from aleazero.solvers import tictactoe as tictactoe_solver
-from tests.games.conftest import quick_compile  # noqa: F401
-
-pytestmark = pytest.mark.usefixtures("quick_compile")
+from tests.games.test_connect_four import Reference
 
 
-def positions(game: Game, *texts: str) -> Any:
-    return jax.tree.map(lambda *x: np.stack(x), *[game.notation.parse_state(text) for text in texts])
-
-
-def values(game: Game, *texts: str) -> list[list[float]]:
+def judge_of(game: Game) -> Judge:
     judge = exact_judge(game)
     assert judge is not None
-    return np.where(np.isnan(found := judge(positions(game, *texts))), -9, found).tolist()
+    return judge
 
 
-def met(game: Game, plies: int) -> tuple[Any, np.ndarray]:
-    """Decisions of random games, and which actions are legal there, by the game itself."""
-    steps = wander(game, lanes=8, plies=plies)
-    decides = np.asarray(~steps.state.terminated & ~steps.state.is_chance).reshape(-1)
-    states = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:])[decides], steps.state)
-    listed = np.asarray(steps.legal).reshape(-1, steps.legal.shape[-1])[decides]
-    legal = np.zeros((len(listed), game.spec.num_actions), bool)
-    rows, places = np.nonzero(listed >= 0)
-    legal[rows, listed[rows, places]] = True
-    return states, legal
+def going_on(to_play: np.ndarray) -> dict[str, Any]:
+    """The fields that all games have, of decisions `[n]`, as numpy arrays."""
+    nothing, unpaid = np.zeros(len(to_play), bool), np.zeros((len(to_play), 2), np.float32)
+    return {"to_play": to_play, "is_chance": nothing, "terminated": nothing, "rewards": unpaid, "returns": unpaid}
 
 
-def take(states: Any, rows: Any) -> Any:
-    return jax.tree.map(lambda x: x[rows], states)
+def tictactoe_states(boards: np.ndarray) -> Any:
+    return TicTacToeState(**going_on((boards >= 0).sum(-1) % 2), board=boards)  # type: ignore[arg-type]
+
+
+def pig_states(*rows: tuple[int, int, int, int]) -> Any:
+    """From the first player's score, the second's, the turn's points and who is to play."""
+    table = np.array(rows)
+    return PigState(**going_on(table[:, 3]), scores=table[:, :2], turn_points=table[:, 2])  # type: ignore[arg-type]
+
+
+def boards_of(*texts: str) -> np.ndarray:
+    return np.array([["XO.".index(mark) if mark != "." else -1 for mark in text.replace("/", "")] for text in texts])
 
 
 def test_tictactoe() -> None:
-    game = TicTacToe()
+    judge = judge_of(TicTacToe())
+    found = judge(tictactoe_states(boards_of("XX./OO./...", "XX./OO./X..")))
     # Whoever is to play wins in the own row, holds the draw by stopping the other's, and loses otherwise.
-    assert values(game, "XX./OO./...", "XX./OO./X..") == [
+    assert np.where(np.isnan(found), -9, found).tolist() == [
         [-9, -9, 1, -9, -9, 0, -1, -1, -1],
         [-9, -9, 0, -9, -9, 1, -9, -1, -1],
     ]
-    states, legal = met(game, 20)
-    judge = exact_judge(game)
-    assert judge is not None
-    found = judge(states)
-    np.testing.assert_array_equal(~np.isnan(found), legal)
-    np.testing.assert_array_equal(np.nanmax(found, -1), tictactoe_solver.solve(states.board))
+    boards = tictactoe_solver.reachable()
+    boards = boards[~np.isnan(judge(tictactoe_states(boards))).all(-1)]
+    assert len(boards) == 4520  # decisions: 5,478 positions, less 958 in which the game is over
+    values = judge(tictactoe_states(boards))
+    np.testing.assert_array_equal(~np.isnan(values), boards < 0)
+    np.testing.assert_array_equal(np.nanmax(values, -1), tictactoe_solver.solve(boards))
 
 
 def test_pig() -> None:
-    game = Pig()
-    judge = exact_judge(game)
-    assert judge is not None
+    judge = judge_of(Pig())
+    found = judge(
+        pig_states((90, 10, 0, 0), (10, 90, 0, 1), (90, 10, 12, 0), (10, 95, 5, 1), (90, 10, 4, 1), (10, 90, 4, 0))
+    )
     # A turn begins with a roll; a turn that wins is held; the judge sees with the eyes of whoever is to play.
-    found = judge(positions(game, "90-10+0 1", "10-90+0 2", "90-10+12 1", "10-95+5 2", "90-10+4 2", "10-90+4 1"))
     assert np.isnan(found).tolist() == [[False, True]] * 2 + [[True, False]] * 2 + [[False, False]] * 2
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[4], found[5])
@@ -83,45 +80,52 @@ def test_pig() -> None:
     # Rolling is legal until the turn wins, holding from the first points on.
     rng = np.random.default_rng(0)
     scores, turn, seat = rng.integers(0, 100, (500, 2)), rng.choice([0, 2, 20], 500), rng.integers(0, 2, 500)
-    states = replace(positions(game, "0-0+0 1"), scores=scores, turn_points=turn, to_play=seat)
+    values = judge(pig_states(*zip(*scores.T.tolist(), turn.tolist(), seat.tolist(), strict=True)))
     mine = np.where(seat == 0, scores[:, 0], scores[:, 1])
-    np.testing.assert_array_equal(~np.isnan(judge(states)), np.stack([mine + turn < 100, turn > 0], -1))
+    np.testing.assert_array_equal(~np.isnan(values), np.stack([mine + turn < 100, turn > 0], -1))
+
+
+def late_positions(count: int, stones: int) -> list[Reference]:
+    """Connect Four after so many random moves, where nobody has won: few are left to look at."""
+    choose = random.Random(0)
+    found: list[Reference] = []
+    while len(found) < count:
+        game = Reference()
+        while game.points() is None and sum(map(len, game.columns)) < stones:
+            game.act(choose.choice(sorted(game.legal())))
+        if game.points() is None:
+            found.append(game)
+    return found
 
 
 def test_connect_four() -> None:
-    game = ConnectFour()
-    judge = exact_judge(game)
-    assert judge is not None
-    # Random games that have gone on for long: few stones are left to play, and some columns are full.
-    states, legal = met(game, 80)
-    late = np.flatnonzero((states.board >= 0).sum((1, 2)) >= 33)[:6]
-    assert len(late) == 6
-    found = judge(take(states, late))
-    np.testing.assert_array_equal(~np.isnan(found), legal[late])
-    assert set(found[~np.isnan(found)].tolist()) <= {-1.0, 0.0, 1.0}
-    assert (~legal[late]).any()
-    # A move that ends the game is worth what the game then pays.
-    step = jax.jit(game.apply_action)
+    games = late_positions(8, 33)
+    boards = np.array([game.fields()["board"] for game in games], np.int8)
+    movers = np.array([game.mover for game in games])
+    found = judge_of(ConnectFour())(ConnectFourState(**going_on(movers), board=boards))  # type: ignore[arg-type]
     ends = 0
-    for row, place in enumerate(late):
-        state = take(states, place)
-        for action in np.flatnonzero(legal[place]):
-            after = step(jax.tree.map(jnp.asarray, state), jnp.int32(action))
-            if bool(after.terminated):
-                assert found[row, action] == float(after.returns[int(state.to_play)])
+    for game, values in zip(games, found, strict=True):
+        assert set(np.flatnonzero(~np.isnan(values)).tolist()) == game.legal()
+        assert set(values[~np.isnan(values)].tolist()) <= {-1.0, 0.0, 1.0}
+        for action in game.legal():
+            after = copy.deepcopy(game)
+            after.act(action)
+            points = after.points()
+            if points is not None:  # a move that ends the game is worth what the game then pays
+                assert values[action] == points[game.mover]
                 ends += 1
-    assert ends > 0
+    assert ends > 2
+    assert np.isnan(found).any()  # full columns
+    assert len(set(found[~np.isnan(found)].tolist())) > 1
 
 
 def test_what_is_lost_is_the_distance_from_the_best() -> None:
-    game = TicTacToe()
-    judge = exact_judge(game)
-    assert judge is not None
-    states = positions(game, "XX./OO./...", "XX./OO./...", ".../.../...", "XX./OO./X..")
+    judge = judge_of(TicTacToe())
+    states = tictactoe_states(boards_of("XX./OO./...", "XX./OO./...", ".../.../...", "XX./OO./X.."))
     lost = lost_value(judge, states, np.array([2, 5, 0, 8]))
     assert lost.tolist() == [0.0, 1.0, 0.0, 2.0]
     # A move that cannot be played is worth nothing that can be compared.
-    assert np.isnan(lost_value(judge, take(states, slice(1)), np.array([0]))).all()
+    assert np.isnan(lost_value(judge, jax.tree.map(lambda x: x[:1], states), np.array([0]))).all()
 
 
 def test_a_game_that_is_not_solved_has_no_judge() -> None:

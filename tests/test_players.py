@@ -261,20 +261,22 @@ def test_a_game_without_a_network_has_none_bundled(tmp_path: Path, monkeypatch: 
 
 def test_networks_of_another_game_are_refused_and_both_named(runs: Path, exported: Path) -> None:
     pig = Pig()
-    with pytest.raises(export.ExportError, match="holds a network for tictactoe version 1, not for pig version 1"):
+    mine, other = f"tictactoe version {GAME.spec.version}", f"pig version {pig.spec.version}"
+    with pytest.raises(export.ExportError, match=f"holds a network for {mine}, not for {other}"):
         make_player(f"path:{exported}", pig)
-    with pytest.raises(checkpoint.CheckpointError, match="is of tictactoe version 1, not of pig version 1"):
+    with pytest.raises(checkpoint.CheckpointError, match=f"is of {mine}, not of {other}"):
         make_player("run:trained", pig, runs)
 
 
 def test_networks_of_other_rules_are_refused(runs: Path, exported: Path) -> None:
+    ours = GAME.spec.version
     manifest = json.loads((exported / "manifest.json").read_text())
-    (exported / "manifest.json").write_text(json.dumps(manifest | {"game_version": 2}))
-    with pytest.raises(export.ExportError, match="for tictactoe version 2, not for tictactoe version 1"):
+    (exported / "manifest.json").write_text(json.dumps(manifest | {"game_version": ours + 1}))
+    with pytest.raises(export.ExportError, match=f"for tictactoe version {ours + 1}, not for tictactoe version {ours}"):
         make_player(f"path:{exported}", GAME)
-    facts = {"game": "tictactoe", "game_version": 2}
+    facts = {"game": "tictactoe", "game_version": ours + 1}
     checkpoint.save(runs / "trained" / "checkpoints", 30, {"average": weights(7)}, facts)
-    with pytest.raises(checkpoint.CheckpointError, match="is of tictactoe version 2, not of tictactoe version 1"):
+    with pytest.raises(checkpoint.CheckpointError, match=f"version {ours + 1}, not of tictactoe version {ours}"):
         make_player("run:trained", GAME, runs)
 
 

@@ -13,7 +13,7 @@ class Schedule:
 
     start: float
     end: float | None = None  # the same as the start if left out
-    rows: int = 0  # over which it goes from start to end; 0: the length of the run
+    rows: int = 0  # of the run, warm-up included, after which it is at its end; 0: the length of the run
     shape: Literal["linear", "cosine"] = "linear"
     warmup_rows: int = 0
 

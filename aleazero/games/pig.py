@@ -40,11 +40,11 @@ class Pig(Game):
 
     spec = GameSpec(
         name="pig",
-        version=1,
+        version=2,
         num_players=2,
         num_actions=2,
         max_legal=2,
-        observation_shape=(5,),
+        observation_shape=(12,),
         outcomes=WIN_LOSS,
         max_plies=2000,
         chance="explicit",
@@ -89,11 +89,18 @@ class Pig(Game):
         return _state(state.scores, points.astype(jnp.int16), to_play)
 
     def observe(self, state: PigState) -> Array:
-        """My score, yours, the turn's points, what I would have, and whether that wins."""
+        """My score, yours, the turn's points, what I would have (also as points still to go, on finer scales: near the
+        goal each point counts), and whether it wins.
+        """
         mine = state.scores[state.to_play]
         yours = state.scores[1 - state.to_play]
         total = mine + state.turn_points
-        return jnp.stack([mine, yours, state.turn_points, total, GOAL * (total >= GOAL)]).astype(jnp.float32) / GOAL
+        counts = jnp.stack([mine, yours, state.turn_points, total]).astype(jnp.float32)
+        to_go = GOAL - jnp.stack([counts[0], counts[1], counts[3]])
+        finer = [jnp.clip(to_go / scale, 0.0, 1.0) for scale in (30.0, 10.0)]
+        turn = jnp.clip(counts[2:3] / 25.0, 0.0, 1.0)
+        wins = (total >= GOAL).astype(jnp.float32)[None]
+        return jnp.concatenate([counts / GOAL, *finer, turn, wins])
 
     @property
     def notation(self) -> Notation:

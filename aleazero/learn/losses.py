@@ -52,7 +52,7 @@ class Batch:
 
 @struct
 class Measures:
-    """Sums over rows, to be divided by the batch's (see `per_row`)."""
+    """What a batch, or a piece of one, adds to the numbers reported; divided by the whole batch's counts."""
 
     terms: dict[str, Array]  # by term: its part of the loss, already divided
     value_error: Array  # [] mean |predicted value - target|

@@ -86,7 +86,7 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
     td_lambda = config.td_lambda if td_lambda is None else td_lambda
     width = span.opinion.shape[-1]
     thought = seen_by_seat(spec, span.opinion.astype(jnp.float32), span.to_play)
-    over = span.ended | span.truncated
+    over = (span.ended | span.truncated) & span.exists
     following = jnp.concatenate([thought[1:], jnp.zeros_like(thought[:1])])
     # Backwards: target = keep * next target + given. A game's last move starts afresh.
     keep = jnp.where(over, 0.0, td_lambda)

@@ -115,7 +115,7 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
             like = jax.eval_shape(piece, (jax.tree.map(lambda x: x[0], parts), keys[0]))
             nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
             (value, measures, gradient), _ = jax.lax.scan(add, nothing, (parts, keys))
-        norm = optax.tree.norm(gradient)
+        norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
         step, optimiser_state = optimiser.update(gradient, state.optimiser, state.weights)
         weights = jax.tree.map(lambda w, s: w - rate * s, state.weights, step)
         average = jax.tree.map(lambda a, w: config.ema * a + (1 - config.ema) * w, state.average, weights)

@@ -21,7 +21,7 @@ from aleazero.core.records import Evaluate, Trajectory, Weights
 from aleazero.core.schedule import Schedule
 from aleazero.core.struct import struct, where_lanes
 
-TASTE = 1.5  # how much a game's random moves follow its taste
+STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at most; at least not at all
 
 Opine = Callable[[Weights, Array], Array]
 """`opine(weights, observations [B, ...]) -> [B, V]`: the outcome distribution (or scalar) for to_play."""
@@ -194,13 +194,14 @@ def draw(game: Game, states: Any, keys: Array) -> tuple[Any, Array]:
 def random_actions(game: Game, states: Any, keys: Array, taste: Array | None = None) -> Array:
     """`[B]` int32: legal actions of decision states, uniformly at random.
 
-    With a `taste` `[B]` each lane prefers some actions to others, the same ones in all its moves: so random play also
-    leads to where one kind of move follows another for long.
+    With a `taste` `[B]` each lane prefers some actions to others, more or less strongly, and the same ones in all its
+    moves: so random play also leads to where one kind of move is made again and again.
     """
     legal = jax.vmap(game.legal_list)(states)
     score = jax.vmap(lambda key: jax.random.gumbel(key, legal.shape[1:]))(keys)
     if taste is not None:
-        liking = gumbel_noise(taste, game.spec.num_actions)
-        score = score + TASTE * jnp.take_along_axis(liking, jnp.maximum(legal, 0).astype(jnp.int32), -1)
+        strength = STRONGEST_TASTE * unit(mix(taste, jnp.uint32(game.spec.num_actions)))
+        liking = strength[:, None] * gumbel_noise(taste, game.spec.num_actions)
+        score = score + jnp.take_along_axis(liking, jnp.maximum(legal, 0).astype(jnp.int32), -1)
     place = jnp.argmax(jnp.where(legal >= 0, score, -jnp.inf), -1)
     return jnp.take_along_axis(legal, place[:, None], -1)[:, 0].astype(jnp.int32)

@@ -85,6 +85,7 @@ class Ring:
     surprise: Array  # [S, T, B] float32; negative where the row cannot be drawn
     slab_ready: Array  # [S] int32: rows of the slab that can be drawn
     slab_surprise: Array  # [S] float32: their surprise, summed
+    slab_peak: Array  # [S] float32: their greatest surprise
 
 
 MakeTargets = Callable[[Any], Any]
@@ -107,6 +108,7 @@ def make_ring(like: Trajectory, slabs: int) -> Ring:
         surprise=room(like.value, fill=-1.0),
         slab_ready=jnp.zeros(slabs, jnp.int32),
         slab_surprise=jnp.zeros(slabs, jnp.float32),
+        slab_peak=jnp.zeros(slabs, jnp.float32),
     )
 
 
@@ -143,6 +145,7 @@ def insert(
         surprise=put(ring.surprise, surprise),
         slab_ready=put(ring.slab_ready, found.ready.reshape(reach, -1).sum(-1)),
         slab_surprise=put(ring.slab_surprise, jnp.maximum(surprise, 0.0).reshape(reach, -1).sum(-1)),
+        slab_peak=put(ring.slab_peak, jnp.maximum(surprise, 0.0).reshape(reach, -1).max(-1)),
     )
 
 
@@ -152,25 +155,29 @@ def draw(
     """`count` rows from the `window` slabs that end with slot `newest`; `number` names the draw.
 
     Exactly (1 - w) uniform + w in proportion to surprise, by rejection: a row of the batch first chooses which of the
-    two it is, then proposes uniformly until one is accepted. No structure to maintain; the cost does not depend on
-    the size of the ring. Where no row of the window is ready, the whole ring is drawn from; one row of it must be.
+    two it is. A uniform one proposes rows of the window until one is ready. A surprising one chooses a slab by its
+    summed surprise, then proposes rows of it, each accepted with its surprise over the slab's greatest: so the cost
+    depends neither on the size of the ring nor on how small surprises are, only on how they vary within a slab.
+    Where no row of the window is ready, the whole ring is drawn from; one row of it must be.
     """
     slabs, moves, lanes = ring.exists.shape
     window = jnp.where((ring.slab_ready * _inside(slabs, newest, window)).sum() > 0, window, slabs)
     key = role_key(seed, Role.REPLAY, number)
+    surprising = ring.slab_surprise * _inside(slabs, newest, window)
+    kind_key, slab_key = jax.random.split(jax.random.fold_in(key, 0))
     # Were nothing in the window surprising, rows of the second kind would propose for ever.
-    seen = (ring.slab_surprise * _inside(slabs, newest, window)).sum() > 0
-    weighted = (jax.random.uniform(key, (count,)) < config.surprise) & seen
+    weighted = (jax.random.uniform(kind_key, (count,)) < config.surprise) & (surprising.sum() > 0)
+    chosen = jax.random.categorical(slab_key, jnp.log(surprising), shape=(count,))
 
     def propose(round_key: Array) -> tuple[Array, Array]:
         keys = jax.random.split(round_key, 3)
         shape = (count, _PROPOSALS)
         age = jax.random.randint(keys[0], shape, 0, window)
         place = jax.random.randint(keys[1], shape, 0, moves * lanes)
-        at = ((newest - age) % slabs) * (moves * lanes) + place
+        slab = jnp.where(weighted[:, None], chosen[:, None], (newest - age) % slabs)
+        at = slab * (moves * lanes) + place
         surprise = ring.surprise.reshape(-1)[at]
-        # Surprise is at most 2: the distance of two values in [-1, 1].
-        enough = jnp.where(weighted[:, None], 2.0 * jax.random.uniform(keys[2], shape), 0.0)
+        enough = ring.slab_peak[chosen][:, None] * jax.random.uniform(keys[2], shape)
         good = jnp.where(weighted[:, None], surprise > enough, surprise >= 0)
         first = jnp.argmax(good, -1)
         return jnp.take_along_axis(at, first[:, None], -1)[:, 0], good.any(-1)
@@ -213,7 +220,8 @@ def _rows(ring: Ring, at: Array, weight: Array) -> Rows:
 
     following = (at + lanes) % (slabs * moves * lanes)  # the same lane's next move
     replies = (
-        ~pick(ring.ended, at)
+        ~pick(ring.random, at)  # what follows a random move is no reply to what was thought of
+        & ~pick(ring.ended, at)
         & ~pick(ring.truncated, at)
         & pick(ring.searched, following)
         & (pick(ring.to_play, following) != pick(ring.to_play, at))

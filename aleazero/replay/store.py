@@ -57,9 +57,9 @@ class Replay:
         def insert(ring: Ring, slab: Trajectory, slot: Array, td_lambda: Array) -> Ring:
             return rings.insert(ring, slab, *think(slab), slot, lambda span: make_targets(span, td_lambda), self.reach)
 
-        def draw(ring: Ring, numbers: Array, newest: Array, window: Array) -> Rows:
+        def draw(ring: Ring, seed: Array, numbers: Array, newest: Array, window: Array) -> Rows:
             def one(number: Array) -> Rows:
-                return rings.draw(ring, config, batch_size, jnp.uint32(seed), number, newest, window)
+                return rings.draw(ring, config, batch_size, seed, number, newest, window)
 
             return jax.lax.map(one, numbers)
 
@@ -116,7 +116,8 @@ class Replay:
     def _draw_now(self, number: int, count: int) -> Rows:
         numbers = (np.arange(number, number + count) % 2**32).astype(np.uint32)
         newest = np.int32((self.num_slabs - 1) % self.slabs)
-        return self._draw(self.ring, *jax.device_put((numbers, newest, np.int32(self.window_slabs)), self._home))
+        words = (np.uint32(self.seed), numbers, newest, np.int32(self.window_slabs))
+        return self._draw(self.ring, *jax.device_put(words, self._home))
 
 
 def _on(device: jax.Device) -> Any:

@@ -30,7 +30,7 @@ class PlayStats:
     legal_entropy: Array  # [] float32: of a uniform policy in the same places
     simulations: Array  # [] float32: evaluations asked for
     outcome_points: Array  # [T, B] float32: seat 0's points; NaN where no game ended
-    fingerprints: Array  # [T, B] uint32: of games that ended; 0 elsewhere
+    fingerprints: Array  # [T, B] uint32: of games that ended or were stopped; 0 elsewhere
 
 
 class Actor:

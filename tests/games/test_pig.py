@@ -138,9 +138,13 @@ def test_a_hundred_in_the_turn_has_not_won_yet():
 
 def test_the_player_to_play_sees_own_score_first():
     seen = np.asarray(compiled(GAME, "observe")(NOTATION.parse_state("34-50+12 2")))
-    assert seen.tolist() == pytest.approx([0.5, 0.34, 0.12, 0.62, 0.0])
+    scores, to_go = [0.5, 0.34, 0.12, 0.62], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert seen.tolist() == pytest.approx([*scores, *to_go, 12 / 25, 0.0])
     seen = np.asarray(compiled(GAME, "observe")(NOTATION.parse_state("34-50+66 1")))
-    assert seen.tolist() == pytest.approx([0.34, 0.5, 0.66, 1.0, 1.0])
+    assert seen.tolist() == pytest.approx([0.34, 0.5, 0.66, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    seen = np.asarray(compiled(GAME, "observe")(NOTATION.parse_state("85-92+3 1")))
+    to_go = [15 / 30, 8 / 30, 12 / 30, 1.0, 8 / 10, 1.0]
+    assert seen.tolist() == pytest.approx([0.85, 0.92, 0.03, 0.88, *to_go, 3 / 25, 0.0])
 
 
 @pytest.mark.parametrize("text", ["0-0+0 1", "0-0+0 1?", "34-50+12 2", "99-98+0 1?", "99-0+6 1", "105-99+0 2"])

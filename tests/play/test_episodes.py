@@ -6,20 +6,16 @@ import dataclasses
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aleazero.core.records import Trajectory
-from aleazero.doctor.evaluators import OPINIONATED, hashed
 from aleazero.games.tictactoe import TicTacToe
 from aleazero.play.episodes import Episode, EpisodeAssembler, EpisodeError
-from aleazero.play.rollout import Pace, Rollout
-from aleazero.search.build import build_search
-from aleazero.search.settings import SearchConfig, make_knobs
 from tests.games.conftest import quick_compile  # noqa: F401
+from tests.play.test_rollout import DIRECT, machine, pace, play
 
 LANES = np.array([4, 9, 2])
 FIELDS = [field.name for field in dataclasses.fields(Trajectory)]
@@ -180,26 +176,19 @@ def test_another_number_of_lanes_is_an_error() -> None:
 
 @pytest.mark.usefixtures("quick_compile")
 def test_games_of_a_real_rollout() -> None:
-    game, lanes = TicTacToe(), jnp.arange(8, dtype=jnp.uint32)
-    config = SearchConfig(kind="direct")
-    evaluate = hashed(game)
-    rollout = Rollout(
-        game, build_search(game, config), evaluate, lambda w, o: evaluate(w, o).value[:, None], moves=4, random_plies=1
-    )
-    pace = Pace(make_knobs(config, temperature=1.0), jnp.int32(1), jnp.float32(1), jnp.int32(99))
-    run = jax.jit(rollout.run)
-    games = jax.jit(rollout.start)(jnp.uint32(1), lanes)
-    assembler, found = EpisodeAssembler(1, np.asarray(lanes)), []
-    for first in range(0, 24, 4):
-        games, slab = run(jnp.asarray(OPINIONATED), games, pace, jnp.uint32(1), jnp.uint32(first), lanes)
-        found += assembler.add(first, slab)
-    assert len(found) > 16
+    made, lanes = machine(TicTacToe, DIRECT, 10, 3), np.arange(400)
+    _, whole = play(made, 2, lanes.tolist(), pace(DIRECT))
+    assembler, found = EpisodeAssembler(1, lanes), []
+    for start in range(0, 20, 4):
+        found += assembler.add(start, part(whole, start, start + 4))
+    assert len(found) > 400
     assert len({episode.id for episode in found}) == len(found)
+    rows = np.concatenate([episode.moves.state for episode in found])
+    boards = iter(np.asarray(jax.jit(jax.vmap(made.rollout.game.unpack))(rows).board).tolist())
     for episode in found:
         board, points = [-1] * 9, 0.0
         for t in range(len(episode)):
-            state = game.unpack(jnp.asarray(episode.moves.state[t]))
-            assert state.board.tolist() == board
+            assert next(boards) == board
             assert episode.moves.to_play[t] == t % 2
             board[int(episode.moves.action[t])] = t % 2
         lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -13,20 +12,19 @@ import pytest
 from jax import Array
 
 from aleazero.core.records import Trajectory
-from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, hashed
+from aleazero.doctor.evaluators import IGNORANT, OPINIONATED
 from aleazero.games.tictactoe import TicTacToe
-from aleazero.play.rollout import Pace, Rollout
+from aleazero.play.rollout import Games, Pace
 from aleazero.roles.actor import Actor, compiled_summary
 from aleazero.roles.ports import LocalWeights
-from aleazero.search.build import build_search
-from aleazero.search.settings import SearchConfig, make_knobs
 from tests.games.conftest import quick_compile  # noqa: F401
+from tests.play.test_rollout import PUCT, machine, pace
 
 pytestmark = pytest.mark.usefixtures("quick_compile")
 
-GAME, CONFIG = TicTacToe(), SearchConfig(kind="direct")
-MOVES, LANES = 4, 5
+MOVES, LANES = 10, 16
 SEED = jnp.uint32(9)
+NUMBERS = jnp.arange(LANES, dtype=jnp.uint32)
 
 
 class Sink:
@@ -37,25 +35,17 @@ class Sink:
         self.slabs.append(slab)
 
 
-@functools.cache
-def rollout() -> Any:
-    """Compiled: `play(weights, games, pace, first)` and `start()`."""
-    evaluate = hashed(GAME)
-    lanes = jnp.arange(LANES, dtype=jnp.uint32)
-    made = Rollout(
-        GAME, build_search(GAME, CONFIG), evaluate, lambda w, o: evaluate(w, o).value[:, None], MOVES, random_plies=0
-    )
-    return jax.jit(lambda weights, games, pace, first: made.run(weights, games, pace, SEED, first, lanes)), jax.jit(
-        lambda: made.start(SEED, lanes)
-    )
+def start() -> Games:
+    games: Games = machine(TicTacToe, PUCT, MOVES).start(SEED, NUMBERS)
+    return games
 
 
-def pace(rows: int) -> Pace:
-    return Pace(make_knobs(CONFIG, temperature=1.0), jnp.int32(1), jnp.float32(1), jnp.int32(100))
+def play(weights: Any, games: Games, how: Pace, first: Array) -> tuple[Games, Trajectory]:
+    played: tuple[Games, Trajectory] = machine(TicTacToe, PUCT, MOVES).run(weights, games, how, SEED, first, NUMBERS)
+    return played
 
 
-def make(sink: Sink, weights: LocalWeights, how: Any = pace) -> Actor:
-    play, start = rollout()
+def make(sink: Sink, weights: LocalWeights, how: Any = lambda rows: pace()) -> Actor:
     return Actor(play, how, start(), sink, weights, num_games=LANES, moves=MOVES)
 
 
@@ -80,10 +70,9 @@ def test_it_counts_its_moves_and_passes_on_what_it_played() -> None:
         assert len(sink.slabs) == step
         assert sink.slabs[-1] is slab
     # Games go on from step to step, and moves are numbered through.
-    play, start = rollout()
     games = start()
     for first, slab in zip((0, MOVES, 2 * MOVES), sink.slabs, strict=True):
-        games, wanted = play(jnp.asarray(OPINIONATED), games, pace(0), jnp.uint32(first))
+        games, wanted = play(jnp.asarray(OPINIONATED), games, pace(), jnp.uint32(first))
         assert_equal(slab, wanted)
     assert_equal(actor.games, games)
 
@@ -105,7 +94,7 @@ def test_its_pace_is_that_of_the_rows_played() -> None:
 
     def watched(rows: int) -> Pace:
         asked.append(rows)
-        return pace(rows)
+        return pace()
 
     actor = make(Sink(), with_weights(0), watched)
     actor.step()

@@ -216,19 +216,16 @@ def test_a_run_that_never_had_enough_rows_says_so(tmp_path: Path, caplog: pytest
     assert re.search(r"nothing was learned: \d+ rows were ready, and replay.min_rows is 256", caplog.text)
 
 
-def test_an_update_is_compiled_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder = new_run(tmp_path, "it", "")
+def test_nothing_large_is_compiled_twice(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = tiny("total_rows=768", "evaluate.opponents=random")
     with jax.log_compiles(), caplog.at_level(logging.WARNING, "jax"):
-        run = LocalRun(build_parts(tiny("total_rows=768")), folder, Recorder())
+        run = LocalRun(build_parts(config), new_run(tmp_path, "it", ""), Recorder(), root=tmp_path)
         with contextlib.closing(run):
             run.train(StopAfter())
-    compiled = re.findall(r"Compiling jit\((\w+)\)", caplog.text)
-    assert {name: compiled.count(name) for name in ("roll", "updates", "insert", "draw")} == {
-        "roll": 1,
-        "updates": 1,
-        "insert": 1,
-        "draw": 1,
-    }
+    compiled = re.findall(r"Compiling jit\((.*?)\) with global shapes and types \((.*?)\)\. Argument", caplog.text)
+    large = [(name, shapes) for name, shapes in compiled if shapes.count("ShapedArray") > 8]
+    assert {"insert", "draw", "updates"} <= {name for name, _ in large}
+    assert len(large) == len(set(large))
 
 
 # Going on.

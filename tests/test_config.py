@@ -1,0 +1,252 @@
+"""A run's settings: presets, layers, the environment, every problem at once, what a resumed run may change."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from aleazero.assemble import build_parts
+from aleazero.config import MAY_CHANGE, PRESETS, RunConfig, changes_refused, preset_layer, resolve
+from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.game import Game
+from aleazero.core.settings import Layer, build, flatten, parse_assignments, to_toml
+from aleazero.games.registry import game_names, make_game
+
+FOLDER = Path(str(resources.files("aleazero"))) / "presets"
+FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def changed(config: RunConfig, *assignments: str) -> RunConfig:
+    return build(RunConfig, [Layer("old", _tree(config)), parse_assignments(assignments)])
+
+
+def _tree(config: RunConfig) -> dict[str, object]:
+    return tomllib.loads(to_toml(config))
+
+
+# Presets.
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "general"])
+def test_a_game_s_presets_are_known_ones_and_quick_is_among_them(name: str) -> None:
+    tables = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
+    assert "quick" in tables
+    assert set(tables) <= set(PRESETS)
+    assert name in game_names(), "no game has these presets"
+
+
+def test_the_general_presets_are_all_there() -> None:
+    assert tuple(tomllib.loads((FOLDER / "general.toml").read_text("utf-8"))) == PRESETS
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("game", [*game_names(), "pgx:othello"])
+def test_every_preset_of_every_game_fits_the_game(game: str, preset: str) -> None:
+    if game.startswith("pgx:"):
+        pytest.importorskip("pgx")
+    rules = make_game(game)
+    if not isinstance(rules, Game):
+        pytest.skip("a game on the host is not searched")
+    config = resolve(game, preset=preset, environ={})
+    config.check(rules)
+    assert config.game == game
+    slab = config.selfplay.num_games * config.selfplay.moves_per_rollout
+    assert config.total_rows > 10 * slab, "a run of a few rollouts learns nothing"
+    assert config.replay.min_rows < config.replay.capacity_rows / 2, "rows that wait for the end of their game count"
+    assert config.selfplay.num_games % 8 == 0, "lanes are spread over up to eight devices"
+    assert build(RunConfig, [Layer("its own text", _tree(config))]) == config
+
+
+def test_presets_of_one_game_are_larger_and_larger() -> None:
+    for game in ("connect_four", "tictactoe", "pig", "quoridor"):
+        rows = [resolve(game, preset=preset, environ={}).total_rows for preset in PRESETS]
+        assert rows == sorted(rows)
+
+
+def test_an_unknown_preset_is_named_with_the_nearest() -> None:
+    with pytest.raises(
+        UnknownName, match=r"unknown preset 'quik': did you mean 'quick'\? known: quick, standard, strong"
+    ):
+        preset_layer("tictactoe", "quik")
+
+
+# Layers.
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text("game = 'pig'\nseed = 1\n[learn]\nbatch_size = 100\nclip = 3\n[model]\nwidth = 48\n")
+    return path
+
+
+def test_later_layers_lie_over_earlier_ones(file: Path) -> None:
+    preset = resolve("pig", preset="quick", environ={})
+    environ = {"ALEA_LEARN__BATCH_SIZE": "200", "ALEA_LEARN__CLIP": "4", "HOME": "/", "ALEA_RUNS": "x"}
+    config = resolve(None, preset="quick", file=file, environ=environ, assignments=["learn.batch_size=300"])
+    assert (config.game, config.seed, config.model.width) == ("pig", 1, 48)  # the file over the preset
+    assert config.learn.clip == 4  # the environment over the file
+    assert config.learn.batch_size == 300  # --set over everything
+    assert config.search == preset.search  # what nobody touched
+    assert preset.seed == 0
+
+
+def test_the_process_s_own_environment_counts_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALEA_SEED", "5")
+    assert resolve("pig", preset="quick").seed == 5
+    assert resolve("pig", preset="quick", environ={}).seed == 0
+
+
+def test_variables_that_mean_something_else_are_no_settings() -> None:
+    environ = {"ALEA_REQUIRE_ALL": "1", "ALEA_RUNS": "/x", "ALEA_DEVICE": "cpu"}
+    assert resolve("pig", preset="quick", environ=environ) == resolve("pig", preset="quick", environ={})
+
+
+def test_a_misspelt_variable_is_found() -> None:
+    with pytest.raises(ConfigError, match=r"learn\.batchsize \(environment\): did you mean learn\.batch_size\?"):
+        resolve("pig", preset="quick", environ={"ALEA_LEARN__BATCHSIZE": "3"})
+
+
+def test_the_game_is_named_once(file: Path) -> None:
+    assert resolve("pig", file=file, preset="quick", environ={}).game == "pig"
+    with pytest.raises(ConfigError, match=r"the command names 'tictactoe', .*mine\.toml names 'pig'; which is it\?"):
+        resolve("tictactoe", file=file, preset="quick", environ={})
+    file.write_text("seed = 1\n")
+    assert resolve("tictactoe", file=file, preset="quick", environ={}).game == "tictactoe"
+    with pytest.raises(ConfigError, match="no game is named"):
+        resolve(None, file=file, preset="quick", environ={})
+    with pytest.raises(ConfigError, match="no game is named"):
+        resolve(None, preset="quick", environ={})
+
+
+# Problems.
+
+
+def test_all_problems_are_said_at_once_each_with_its_place(file: Path) -> None:
+    file.write_text("game = 'pig'\nseeds = 1\n[learn]\nbatch_size = 'many'\n")
+    with pytest.raises(ConfigError) as caught:
+        resolve(
+            None,
+            preset="quick",
+            file=file,
+            environ={"ALEA_MODEL__WIDTH": "wide"},
+            assignments=["replay.surprize=1", "total_rows=1.5"],
+        )
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 5
+    for start, origin in (
+        ("unknown key seeds", "mine.toml"),
+        ("learn.batch_size is 'many'; it must be a whole number", "mine.toml"),
+        ("model.width is 'wide'", "environment"),
+        ("unknown key replay.surprize", "--set"),
+        ("total_rows is '1.5'", "--set"),
+    ):
+        assert any(line.startswith(start) and origin in line for line in lines), (start, lines)
+
+
+def test_values_out_of_range_are_said_by_the_table_they_are_in() -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve(
+            "pig",
+            preset="quick",
+            environ={},
+            assignments=[
+                *("seed=-1", "total_rows=0", "selfplay.fast_simulations=9", "search.reuse=true", "search.kind=puct"),
+                *("learn.learning_rate.start=-1", "evaluate.games=7", "checkpoint.keep_last=0", "replay.surprise=2"),
+                *("observe.every_seconds=-1", "loss.value_weight=-1", "targets.td_lambda=1.5", "model.width=0"),
+            ],
+        )
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 13 - 1  # puct by itself is no problem
+    starts = (
+        "seed is -1",
+        "total_rows is 0",
+        "selfplay.fast_simulations is 9; it cannot exceed",
+        "search.reuse is true",
+    )
+    tables = (
+        "learn.learning_rate.start is -1",
+        "evaluate.games is 7",
+        "checkpoint.keep_last is 0",
+        "replay.surprise is 2",
+    )
+    others = ("observe.every_seconds is -1", "loss.value_weight is -1", "targets.td_lambda is 1.5", "model.width is 0")
+    for start in (*starts, *tables, *others):
+        assert any(line.startswith(start) for line in lines), (start, lines)
+
+
+def test_all_that_does_not_fit_the_game_is_said_at_once() -> None:
+    config = resolve(
+        "pig",
+        preset="quick",
+        environ={},
+        assignments=[
+            *("model.kind=cnn", "replay.capacity_rows=5000", "replay.min_rows=10", "total_rows=100"),
+            *("selfplay.num_games=256", "selfplay.moves_per_rollout=16"),
+        ],
+    )
+    with pytest.raises(ConfigError) as caught:
+        build_parts(config)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith(f"model.kind is 'cnn', but pig's observations are {list(_pig().spec.observation_shape)}")
+    assert lines[1].startswith("replay.capacity_rows is 5000; 256 games of pig at once, each of up to 2000 plies, need")
+    assert lines[2] == "total_rows is 100; one rollout alone plays 4096"
+
+
+def test_a_search_that_does_not_fit_the_game_is_refused() -> None:
+    config = resolve("tictactoe", preset="quick", environ={}, assignments=["search.chance=exact"])
+    with pytest.raises(ConfigError, match=r"search\.chance is 'exact', but tictactoe has no chance states"):
+        build_parts(config)
+
+
+def test_the_least_capacity_that_is_named_is_enough() -> None:
+    config = resolve("pig", preset="quick", environ={}, assignments=["replay.min_rows=1", "replay.capacity_rows=1"])
+    with pytest.raises(ConfigError) as caught:
+        config.check(_pig())
+    least = int(str(caught.value).split("need at least ")[1].split()[0])
+    changed(config, f"replay.capacity_rows={least}").check(_pig())
+    with pytest.raises(ConfigError):
+        changed(config, f"replay.capacity_rows={least - 1}").check(_pig())
+
+
+def _pig() -> Game:
+    game = make_game("pig")
+    assert isinstance(game, Game)
+    return game
+
+
+def test_lanes_must_divide_among_the_devices() -> None:
+    import jax
+
+    config = resolve("tictactoe", preset="quick", environ={}, assignments=["selfplay.num_games=9"])
+    with pytest.raises(ConfigError, match=r"selfplay\.num_games is 9; it must be a multiple of the 2 devices"):
+        build_parts(config, devices=jax.local_devices() * 2)
+
+
+# Going on.
+
+
+def test_a_resumed_run_may_change_only_what_does_not_make_it_another() -> None:
+    old = resolve("tictactoe", preset="quick", environ={})
+    assert changes_refused(old, old) == []
+    allowed = ["total_rows=999999", "evaluate.games=2", "checkpoint.every_rows=5", "observe.every_seconds=1"]
+    assert changes_refused(old, changed(old, *allowed)) == []
+    assert changes_refused(
+        old, changed(old, *allowed, "seed=1", "learn.learning_rate.start=0.5", "loss.augment=no")
+    ) == [
+        "seed was 0 and is now 1",
+        "loss.augment was True and is now False",
+        f"learn.learning_rate.start was {old.learn.learning_rate.start} and is now 0.5",
+    ]
+    assert changes_refused(old, dataclasses.replace(old, game="pig")) == ["game was 'tictactoe' and is now 'pig'"]
+
+
+def test_what_may_change_are_settings() -> None:
+    fields = {field.name for field in dataclasses.fields(RunConfig)}
+    assert set(MAY_CHANGE) < fields
+    assert {path.partition(".")[0] for path in flatten(resolve("pig", preset="quick", environ={}))} == fields
