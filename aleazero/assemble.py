@@ -194,6 +194,8 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> P
         opine=model.opinion,
         moves=config.selfplay.moves_per_rollout,
         random_plies=config.selfplay.random_plies,
+        other_start=game.starts[config.selfplay.start] if config.selfplay.start else None,
+        other_fraction=config.selfplay.start_fraction,
     )
     return Parts(config, game, model, rollout, Mesh(used, ("lanes",)))
 

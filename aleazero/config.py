@@ -70,6 +70,9 @@ class RunConfig:
     def problems_with(self, game: Game) -> list[str]:
         """What does not fit the game."""
         found = self.model.problems_with(game.spec) + self.search.problems_with(game.spec)
+        if self.selfplay.start is not None and self.selfplay.start not in game.starts:
+            known = game.starts or ["none: leave it out"]
+            found.append(f"selfplay.start: {UnknownName(f'start of {game.spec.name}', self.selfplay.start, known)}")
         slab = self.selfplay.num_games * self.selfplay.moves_per_rollout
         slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2
         if self.replay.capacity_rows < slab * slabs:

@@ -15,18 +15,22 @@ from aleazero.run import main
 from aleazero.runs import RunFolder, new_run
 from tests.runtimes.support import ROOT, newest, programs, statuses, tiny, write_config  # noqa: F401 - fixtures
 
-# Everything that is no core dependency: whoever imports it learns that it is not installed.
+# Everything that is no core dependency: whoever imports it learns that it is not installed. Flax needs some of it for
+# itself, and has it before it is gone.
 WITHOUT = """
 import runpy, sys
+import flax.linen, jax, numpy, optax, safetensors.numpy
 FORBIDDEN = {
     "cyclopts", "rich", "tensorboardX", "onnx", "onnxruntime", "yaml", "redis", "ray", "torch", "numba", "pgx", "mctx",
-    "msgpack", "zstandard", "matplotlib", "pandas", "scipy.stats",
+    "matplotlib", "pandas", "hypothesis", "pytest",
 }
 class Absent:
     def find_spec(self, name, path=None, target=None):
-        if name in FORBIDDEN or name.partition(".")[0] in FORBIDDEN:
+        if name.partition(".")[0] in FORBIDDEN:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Absent())
+for name in [name for name in sys.modules if name.partition(".")[0] in FORBIDDEN]:
+    del sys.modules[name]
 sys.argv[0] = "aleazero.run"
 runpy.run_module("aleazero.run", run_name="__main__")
 """
@@ -60,7 +64,7 @@ def test_the_core_dependencies_are_enough_to_train(tmp_path: Path, programs: Pat
     assert statuses(folder) == ["started", "done"]
     assert newest(folder).facts["rows"] == 512
     reports = [json.loads(line) for line in folder.metrics_file.read_text().splitlines()]
-    assert {"run", "selfplay", "replay", "learn", "eval", "checkpoint"} == {report["kind"] for report in reports}
+    assert {"run", "selfplay", "replay", "learn", "eval", "checkpoint"} <= {report["kind"] for report in reports}
     matches = [report for report in reports if report["kind"] == "eval"]
     assert [(match["opponent"], match["games"]) for match in matches] == [("random", 8), ("solver", 8)]
     assert (folder.path / "curves.svg").read_text().startswith("<svg")
@@ -69,11 +73,17 @@ def test_the_core_dependencies_are_enough_to_train(tmp_path: Path, programs: Pat
     assert "run one: done" in log
     # Plain lines, for people and for grep.
     kinds = [line.split()[0] for line in done.stdout.splitlines() if line]
-    assert {"run", "selfplay", "learn", "eval"} <= set(kinds)
+    assert {"run", "train", "eval", "checkpoint"} <= set(kinds)
     assert done.stderr == ""
 
 
 # Mistakes.
+
+
+@pytest.fixture(autouse=True)
+def no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands turn on a cache of compiled programs in the user's home, unless there is one already."""
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
 
 
 @pytest.fixture
@@ -111,7 +121,7 @@ def test_settings_that_are_wrong_end_with_2_and_all_problems(
         (("--set", "seed=1"), "no game is named"),
         (("--set", "game=tictacto"), "unknown game 'tictacto': did you mean 'tictactoe'?"),
         (("--set", "game=pig", "--preset", "quik"), "unknown preset 'quik': did you mean 'quick'?"),
-        (("--set", "nonsense"), "no assignment"),
+        (("--set", "game=pig", "--set", "nonsense"), "'nonsense' is no assignment"),
         (("--resume", "nobody"), "unknown run"),
     ],
 )

@@ -11,7 +11,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import jax
@@ -202,6 +203,12 @@ class Game(abc.ABC):
     plays_start: Callable[[Any], Any] | None = None
 
     symmetries: tuple[Symmetry, ...] = ()
+
+    starts: Mapping[str, Callable[[Array], Any]] = MappingProxyType({})
+    """Optional, by name: `start(key) -> state`, other positions to begin a game of self-play at.
+
+    Each is a position that play can reach, where the game goes on.
+    """
 
     @property
     def notation(self) -> Notation:

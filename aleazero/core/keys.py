@@ -27,6 +27,7 @@ class Role(enum.IntEnum):
     BUDGET = 9
     AUGMENT = 10
     TASTE = 11
+    START = 12
 
 
 def role_key(seed: int | Array, role: Role, move: int | Array = 0) -> Array:

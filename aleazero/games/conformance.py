@@ -19,6 +19,7 @@ from aleazero.core.game import Game
 from aleazero.games.wander import Steps, wander
 
 BANNED = {"while": "runs to the slowest lane", "sort": "is slow on every device"}
+STARTS = 256  # states of every named start that are looked at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,7 @@ def check_game(game: Game, *, lanes: int = 64, plies: int = 200, seed: int = 0) 
         law(game, flat, blame)
     _notation(game, flat, blame)
     _symmetries(game, flat, blame)
+    _starts(game)
     if game.spec.chance == "sampled":
         _reseeding(game, flat, blame)
     if game.plays is not None:
@@ -291,6 +293,24 @@ def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
             raise GameContractError("notation", f"{text!r} is read back as another position")
         if parsed != legal or len(set(names)) != len(names):
             raise GameContractError("notation", f"moves {names} in {text!r} are read back as {parsed}, not {legal}")
+
+
+def _starts(game: Game) -> None:
+    """Named starts are states like any other, in which somebody, or nature, is to act."""
+    keys = jax.vmap(jax.random.key)(jnp.arange(STARTS))
+    for name, start in game.starts.items():
+        states = jax.jit(jax.vmap(start))(keys)
+        shapes = [
+            jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+            for tree in (jax.eval_shape(start, keys[0]), game.state_like)
+        ]
+        if shapes[0] != shapes[1]:
+            raise GameContractError("starts", f"{name}: a state is {shapes[0]}, not {shapes[1]}")
+        stuck = ~states.is_chance & (jax.vmap(game.legal_list)(states) < 0).all(-1)
+        for wrong, what in ((states.terminated, "is over"), (stuck, "has no legal action")):
+            if bool(wrong.any()):
+                state = jax.tree.map(lambda x: x[int(wrong.argmax())], states)  # noqa: B023
+                raise GameContractError("starts", f"{name}: {game.notation.format_state(state)} {what}")
 
 
 def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:

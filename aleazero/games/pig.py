@@ -9,8 +9,10 @@ of this turn, who is to play; `?` at the end means that the die is in the air.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -108,6 +110,11 @@ class Pig(Game):
         return PigNotation()
 
     @property
+    def starts(self) -> Mapping[str, Callable[[Array], PigState]]:  # type: ignore[override]
+        """`anywhere`: any scores and any points of a turn."""
+        return {"anywhere": _anywhere}
+
+    @property
     def symmetries(self) -> tuple[Symmetry, ...]:  # type: ignore[override]
         """The players' seats."""
         return (Symmetry("seats", _swap_seats, (ROLL, HOLD), swaps_seats=True),)
@@ -126,6 +133,16 @@ def _state(scores: Array, turn_points: Array, to_play: Array) -> PigState:
         scores=scores,
         turn_points=turn_points,
     )
+
+
+def _anywhere(key: Array) -> PigState:
+    """A decision state at random. No turn brings one point, so nobody has one."""
+    keys = jax.random.split(key, 3)
+    scores = jax.random.randint(keys[0], (2,), 0, GOAL)
+    to_play = jax.random.randint(keys[1], (), 0, 2)
+    turn = jax.random.randint(keys[2], (), 0, GOAL + 6 - scores[to_play])  # up to a six on top of 99
+    scores, turn = (jnp.where(x == 1, 0, x).astype(jnp.int16) for x in (scores, turn))
+    return _state(scores, turn, to_play)
 
 
 def _swap_seats(state: PigState) -> PigState:

@@ -33,6 +33,8 @@ class SelfPlayConfig:
 
     num_games: int = 256  # played at once: lanes
     moves_per_rollout: int = 16  # T: moves between two looks at new weights
+    start: str | None = None  # where games begin: one of the game's named starts; None: where the rules say
+    start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
     random_plies: int = 0  # each game begins with 0 to this many random moves
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves
@@ -50,8 +52,9 @@ class SelfPlayConfig:
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
         ]
-        if not 0 < self.full_search_fraction <= 1:
-            found.append(f"full_search_fraction is {self.full_search_fraction}; it must be in (0, 1]")
+        for name in ("full_search_fraction", "start_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
         if self.temperature_plies is not None and self.temperature_plies < 0:
             found.append(f"temperature_plies is {self.temperature_plies}; it must not be negative")
         return found
@@ -95,6 +98,8 @@ class Rollout:
     opine: Opine
     moves: int  # T
     random_plies: int
+    other_start: Callable[[Array], Any] | None = None  # of one state, from a key
+    other_fraction: float = 1.0  # the share of games that begin there
 
     def start(self, seed: Array, lanes: Array) -> Games:
         """First games for lanes `[B]` (their own numbers)."""
@@ -153,8 +158,11 @@ class Rollout:
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
         """A new game in every lane, as it would begin before move `number`."""
         states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
+        length, taste, where = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 3)
+        if self.other_start is not None:
+            others = jax.vmap(self.other_start)(lane_keys(seed, Role.START, number, lanes))
+            states = where_lanes(unit(where) < self.other_fraction, others, states)
         settled, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, number, lanes))
-        length, taste = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 2)
         openings = (unit(length) * (self.random_plies + 1)).astype(jnp.int32)
         return Games(
             states=settled,

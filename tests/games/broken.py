@@ -698,6 +698,22 @@ class BothWin(Climb):
         return dataclasses.replace(status, rewards=rewards, returns=returns)
 
 
+class StartsWhereItIsOver(Told):
+    law, says, state = "starts", "finish: .* is over", None
+
+    @property
+    def starts(self) -> Any:
+        return {"finish": lambda key: replace(self.init(key), terminated=jnp.bool_(True))}
+
+
+class StartsWithAnotherKind(Told):
+    law, says, state = "starts", "wide: a state is", None
+
+    @property
+    def starts(self) -> Any:
+        return {"wide": lambda key: replace(self.init(key), to_play=jnp.int32(0))}
+
+
 def leaves(family: type) -> list[type]:
     """The classes of a family that name a law and have no subclass."""
     if not family.__subclasses__():

@@ -255,6 +255,25 @@ def test_lanes_seeds_and_moves_have_randomness_of_their_own() -> None:
         assert (slab.state != other[1].state).any()
 
 
+# ---- where games begin
+
+
+def test_games_begin_where_they_are_told() -> None:
+    made = machine(Pig, DIRECT, 4)
+    rollout = dataclasses.replace(made.rollout, other_start=Pig().starts["anywhere"], other_fraction=0.75)
+    games = jax.jit(rollout.start)(jnp.uint32(0), jnp.arange(800, dtype=jnp.uint32))
+    scores, turns = np.asarray(games.states.scores), np.asarray(games.states.turn_points)
+    elsewhere = (scores.sum(-1) > 0) | (turns > 0)
+    assert 0.70 < elsewhere.mean() < 0.80
+    assert len(np.unique(scores[elsewhere], axis=0)) > 500
+    assert turns[elsewhere].max() > 80
+    assert not np.asarray(games.states.terminated).any()
+    own = scores[np.arange(len(scores)), np.asarray(games.states.to_play)]
+    assert (own + turns <= 105).all()
+    assert not (scores == 1).any()
+    assert not (turns == 1).any()
+
+
 # ---- openings
 
 

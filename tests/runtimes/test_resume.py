@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aleazero import checkpoint
 from aleazero.config import RunConfig
+from aleazero.core.game import Game
+from aleazero.games.registry import make_game
+from aleazero.players import load_run_weights
 from aleazero.runs import RunFolder
+from aleazero.runtimes.start import resume as resume_here
 from tests.runtimes.support import (  # noqa: F401 - fixtures
     Child,
     Children,
@@ -18,8 +24,10 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     last_rows,
     newest,
     programs,
+    quick_programs,
     statuses,
     tiny,
+    train,
     write_config,
 )
 
@@ -203,3 +211,55 @@ def test_without_a_replay_log_a_run_goes_on_but_can_only_be_resumed_from_weights
     assert "--resume weights" in printed
     ended_well(resume(children, folder, "weights", before=""))
     assert newest(folder).facts["replay_logged"]
+
+
+# Checkpoints of earlier versions: whatever comes later loads them, or refuses them by name.
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "checkpoints"
+
+
+def test_the_golden_checkpoint_is_made_anew(
+    regenerate: bool,
+    tmp_path: Path,
+    quick_programs: None,  # noqa: F811
+) -> None:
+    if regenerate:
+        made = train(tiny("total_rows=512"), tmp_path, "v1")
+        shutil.rmtree(GOLDEN / "v1", ignore_errors=True)
+        last = newest(made)
+        shutil.copytree(last.path, GOLDEN / "v1" / "checkpoints" / last.path.name)
+        shutil.copy(made.config_file, GOLDEN / "v1")
+        (GOLDEN / "v1" / "says.json").write_text(json.dumps(what_it_says(GOLDEN, "v1"), indent=1) + "\n")
+    size = sum(path.stat().st_size for path in (GOLDEN / "v1").rglob("*") if path.is_file())
+    assert size <= 200_000
+
+
+def what_it_says(root: Path, name: str) -> dict[str, dict[str, list[float]]]:
+    """Logits and opinions of a run's network in a few positions."""
+    game = make_game("tictactoe")
+    assert isinstance(game, Game)
+    model, weights = load_run_weights(name, game, root)
+    said = {}
+    for text in ("XO./.../...", "X.O/.X./...", "XOX/OXO/..."):
+        output = model.apply(weights, game.observe(game.notation.parse_state(text))[None])
+        said[text] = {"logits": output.logits[0].tolist(), "opinion": model.opinion_of(output)[0].tolist()}
+    return said
+
+
+@pytest.mark.parametrize("version", sorted(path.name for path in GOLDEN.glob("v*")) or ["v1"])
+def test_an_old_checkpoint_says_what_it_said_plays_and_goes_on(
+    version: str,
+    tmp_path: Path,
+    quick_programs: None,  # noqa: F811
+) -> None:
+    told = json.loads((GOLDEN / version / "says.json").read_text())
+    for place, said in what_it_says(GOLDEN, version).items():
+        for name, numbers in said.items():
+            np.testing.assert_allclose(numbers, told[place][name], rtol=1e-4, atol=1e-5)
+    folder = RunFolder(Path(shutil.copytree(GOLDEN / version, tmp_path / version)))
+    old = newest(folder)
+    more = f"total_rows={old.facts['rows'] + 512}"
+    finished = resume_here(version, tmp_path, "weights", [more, "evaluate.opponents=random"], quiet=True)
+    assert (finished.status, finished.ratings[0].games) == ("done", 16)
+    assert newest(folder).step == old.step + 32
+    assert newest(folder).facts["base_steps"] == old.step
