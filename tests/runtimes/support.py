@@ -80,6 +80,14 @@ def quick_programs(programs: Path) -> Iterator[None]:
     _keep_programs(None, 1.0, quick=False)
 
 
+@pytest.fixture(scope="module")
+def kept_programs(programs: Path) -> Iterator[None]:
+    """Programs are compiled with all optimisations, and kept."""
+    _keep_programs(str(programs), 0.0, quick=False)
+    yield
+    _keep_programs(None, 1.0, quick=False)
+
+
 def _keep_programs(folder: str | None, least_seconds: float, quick: bool) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", least_seconds)

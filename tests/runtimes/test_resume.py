@@ -25,6 +25,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     newest,
     programs,
     quick_programs,
+    shared_parts,
     statuses,
     tiny,
     train,
@@ -251,7 +252,9 @@ def test_an_old_checkpoint_says_what_it_said_plays_and_goes_on(
     version: str,
     tmp_path: Path,
     quick_programs: None,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("aleazero.runtimes.start.build_parts", shared_parts)
     told = json.loads((GOLDEN / version / "says.json").read_text())
     for place, said in what_it_says(GOLDEN, version).items():
         for name, numbers in said.items():
