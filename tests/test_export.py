@@ -107,7 +107,7 @@ def test_an_exported_network_plays(trained: tuple[Path, Path], quick_programs: N
         make_player(f"{who},search=none", game, root).choose(states, jnp.ones(64, bool), keys)
         for who in ("run:it", f"path:{out}")
     ]
-    assert np.array_equal(*chosen)
+    assert np.array_equal(chosen[0], chosen[1])
     assert bool((jax.vmap(game.legal_list)(states) == chosen[0][:, None]).any(-1).all())
 
 
@@ -125,7 +125,6 @@ def test_every_kind_of_network_comes_back(tmp_path: Path, game: str, config: Mod
     export.write(tmp_path / "new" / "folder", model, weights, {})
     found = export.read(tmp_path / "new" / "folder", rules(game).spec)
     assert found.model == model
-    assert jax.tree.structure(found.weights) == jax.tree.structure(weights)
     assert all(jax.tree.leaves(jax.tree.map(np.array_equal, found.weights, weights)))
 
 
@@ -145,7 +144,7 @@ def test_the_onnx_file_says_what_the_network_says(trained: tuple[Path, Path]) ->
     (given,) = session.get_inputs()
     for count in (1, 5, 64):
         logits, opinion = session.run(["policy_logits", "opinion"], {given.name: observations[:count]})
-        output = found.model.apply(found.weights, observations[:count])
+        output = found.model.apply(found.weights, jnp.asarray(observations[:count]))
         np.testing.assert_allclose(logits, output.logits, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(opinion, found.model.opinion_of(output), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(opinion.sum(-1), 1, rtol=1e-5)
@@ -196,7 +195,8 @@ def test_a_manifest_that_is_none_is_refused(exported: Path, text: str) -> None:
 
 
 def test_a_manifest_without_the_weights_digest_is_refused(exported: Path) -> None:
-    for digests in ({}, [], None):
+    nothing: list[Any] = [{}, [], None]
+    for digests in nothing:
         change(exported, sha256=digests)
         assert str(exported) in refused(exported)
 

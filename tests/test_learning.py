@@ -27,7 +27,7 @@ SEEDS = (0, 1, 2)
 COMMON = (
     *("model.kind=mlp", "model.width=64", "search.kind=gumbel", "selfplay.num_games=128", "replay.rows_per_new_row=4"),
     *("learn.batch_size=256", "learn.ema=0.98", "learn.learning_rate.end=3e-4", "learn.learning_rate.warmup_rows=5000"),
-    *("evaluate.every_rows=0", "evaluate.games=200", "checkpoint.every_rows=1000000", "observe.every_seconds=0.5"),
+    *("evaluate.every_rows=0", "evaluate.games=200", "checkpoint.every_rows=1000000", "observe.every_seconds=0"),
 )
 TICTACTOE = (
     *("total_rows=80000", "model.blocks=1", "search.max_simulations=8", "learn.learning_rate.start=5e-3"),
@@ -74,7 +74,7 @@ def test_tictactoe_is_played_perfectly_and_known_almost_by_heart(seed: int, tmp_
     assert alone.overall.value_error is not None
     assert alone.overall.value_error <= 0.25
     told = losses(finished)
-    assert min(told[-3:]) < 0.8 * told[0]
+    assert sum(told[-5:]) / 5 < 0.8 * told[0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -89,4 +89,4 @@ def test_connect_four_is_learned_from_nothing(seed: int, tmp_path: Path) -> None
     early = rate(game, alone, solved_positions(game)).phases["early"]
     assert early.value <= 0.38  # untrained: about 0.45
     told = losses(finished)
-    assert min(told[-3:]) < 0.9 * told[0]
+    assert sum(told[-5:]) / 5 < 0.9 * told[0]
