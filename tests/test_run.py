@@ -37,7 +37,7 @@ runpy.run_module("aleazero.run", run_name="__main__")
 
 
 def test_the_core_dependencies_are_enough_to_train(tmp_path: Path, programs: Path) -> None:  # noqa: F811
-    config = tiny("total_rows=512", "evaluate.opponents=random,solver")
+    config = tiny("total_rows=512", "evaluate.opponents=random")
     file = write_config(config, tmp_path / "it.toml")
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ALEA_")},
@@ -58,15 +58,13 @@ def test_the_core_dependencies_are_enough_to_train(tmp_path: Path, programs: Pat
     )
     assert done.returncode == 0, done.stderr
     folder = RunFolder(tmp_path / "runs" / "one")
-    assert folder.read_config() == tiny(
-        "total_rows=512", "evaluate.opponents=random,solver", "seed=3", "evaluate.games=8"
-    )
+    assert folder.read_config() == tiny("total_rows=512", "evaluate.opponents=random", "seed=3", "evaluate.games=8")
     assert statuses(folder) == ["started", "done"]
     assert newest(folder).facts["rows"] == 512
     reports = [json.loads(line) for line in folder.metrics_file.read_text().splitlines()]
     assert {"run", "selfplay", "replay", "learn", "eval", "checkpoint"} <= {report["kind"] for report in reports}
     matches = [report for report in reports if report["kind"] == "eval"]
-    assert [(match["opponent"], match["games"]) for match in matches] == [("random", 8), ("solver", 8)]
+    assert [(match["opponent"], match["games"]) for match in matches] == [("random", 8)]
     assert (folder.path / "curves.svg").read_text().startswith("<svg")
     log = folder.log_file.read_text()
     assert "run one: started" in log

@@ -106,13 +106,8 @@ def die_often(children: Children, config: RunConfig, folder: RunFolder) -> None:
     ended_well(child)
 
 
-def test_runs_killed_again_and_again_equal_runs_never_killed_bit_for_bit(
-    programs: Path,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+def test_runs_killed_again_and_again_equal_runs_never_killed_bit_for_bit(children: Children, tmp_path: Path) -> None:
     def both(config: RunConfig) -> tuple[RunFolder, RunFolder]:
-        # One of the two with all optimisations: these are the programs that people run.
-        children = Children(programs, quick=config is PIG)
         whole, often = (RunFolder(tmp_path / config.game / name) for name in ("whole", "often"))
         whole.path.parent.mkdir()
         ended_well(start(children, config, whole))
