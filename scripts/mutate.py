@@ -157,6 +157,41 @@ FAULTS = (
         "jnp.sqrt(total) / (2.0 + node.visits)",
         ("tests/search/test_agreement.py::test_puct_visits_equal_mctx[tictactoe]",),
     ),
+    Fault(
+        "targets: a stopped game labelled as a draw",
+        "aleazero/learn/targets.py",
+        "has_value = ready & ~(stopped & (td_lambda >= 1))",
+        "has_value = ready",
+        ("tests/learn/test_targets.py",),
+    ),
+    Fault(
+        "targets: seat 0's view handed to the player to play",
+        "aleazero/learn/targets.py",
+        "    target = seen_by_seat(spec, target, span.to_play)\n",
+        "",
+        ("tests/learn/test_targets.py",),
+    ),
+    Fault(
+        "replay: prioritised sampling that is uniform",
+        "aleazero/replay/ring.py",
+        "good = jnp.where(weighted[:, None], surprise > enough, surprise >= 0)",
+        "good = surprise >= 0",
+        ("tests/replay/test_ring.py",),
+    ),
+    Fault(
+        "loss: illegal moves in the network's policy",
+        "aleazero/learn/losses.py",
+        "jnp.where(legal >= 0, _listed(logits, legal), -jnp.inf)",
+        "_listed(logits, legal)",
+        ("tests/learn/test_losses.py",),
+    ),
+    Fault(
+        "match: the seats are not swapped",
+        "aleazero/play/match.py",
+        "seat = jnp.tile(jnp.arange(2), pairs)",
+        "seat = jnp.tile(jnp.zeros(2, jnp.int32), pairs)",
+        ("tests/play/test_match.py",),
+    ),
 )
 
 

@@ -23,6 +23,13 @@ def regenerate(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--regenerate"))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs() -> Generator[None, None, None]:
+    """A worker that keeps the programs of every module grows to gigabytes."""
+    yield
+    jax.clear_caches()
+
+
 def _refuse_skips(report: pytest.TestReport | pytest.CollectReport) -> None:
     """Under ALEA_REQUIRE_ALL what would skip fails, so that a missing server or package cannot pass unseen."""
     if REQUIRE_ALL and report.outcome == "skipped" and not hasattr(report, "wasxfail"):

@@ -167,7 +167,7 @@ def draw(
     kind_key, slab_key = jax.random.split(jax.random.fold_in(key, 0))
     # Were nothing in the window surprising, rows of the second kind would propose for ever.
     weighted = (jax.random.uniform(kind_key, (count,)) < config.surprise) & (surprising.sum() > 0)
-    chosen = jax.random.categorical(slab_key, jnp.log(surprising), shape=(count,))
+    chosen = _choose(surprising, jax.random.uniform(slab_key, (count,)))
 
     def propose(round_key: Array) -> tuple[Array, Array]:
         keys = jax.random.split(round_key, 3)
@@ -193,6 +193,14 @@ def draw(
     empty = (jnp.zeros(count, jnp.int32), jnp.zeros(count, bool), jnp.int32(1))
     at, _, _ = jax.lax.while_loop(unfilled, fill, empty)
     return _rows(ring, at, _importance(ring, config, at, newest, window))
+
+
+def _choose(weights: Array, uniform: Array) -> Array:
+    """`[count]` indices of weights `[S]`, in proportion to them; never one without weight."""
+    sums = jnp.cumsum(weights)
+    # Where rounding reaches past the end, the last one that has any weight is meant.
+    last = weights.shape[0] - 1 - jnp.argmax(weights[::-1] > 0)
+    return jnp.minimum(jnp.searchsorted(sums, uniform * sums[-1], side="right"), last).astype(jnp.int32)
 
 
 def _importance(ring: Ring, config: ReplayConfig, at: Array, newest: Array, window: Array) -> Array:

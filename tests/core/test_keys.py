@@ -55,6 +55,11 @@ def test_the_numbers_of_roles_are_fixed():
         "REPLAY": 5,
         "MATCH": 6,
         "TEST": 7,
+        "OPENING": 8,
+        "BUDGET": 9,
+        "AUGMENT": 10,
+        "TASTE": 11,
+        "START": 12,
     }
 
 

@@ -119,6 +119,7 @@ def test_runs_killed_again_and_again_equal_runs_never_killed_bit_for_bit(childre
     for whole, often in pairs:
         assert differences(newest(often), newest(whole)) == []
         assert newest(often).facts["rows"] == often.read_config().total_rows
+        assert newest(often).facts["replay_logged"]
         # The record that the run keeps of itself is that of one run too.
         reports = [json.loads(line) for line in often.metrics_file.read_text().splitlines()]
         learned = [report["step"] for report in reports if report["kind"] == "learn"]
