@@ -196,6 +196,7 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> P
         random_plies=config.selfplay.random_plies,
         other_start=game.starts[config.selfplay.start] if config.selfplay.start else None,
         other_fraction=config.selfplay.start_fraction,
+        other_plies=config.selfplay.start_plies,
     )
     return Parts(config, game, model, rollout, Mesh(used, ("lanes",)))
 

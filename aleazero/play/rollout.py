@@ -35,6 +35,7 @@ class SelfPlayConfig:
     moves_per_rollout: int = 16  # T: moves between two looks at new weights
     start: str | None = None  # where games begin: one of the game's named starts; None: where the rules say
     start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
+    start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
     random_plies: int = 0  # each game begins with 0 to this many random moves
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves
@@ -55,6 +56,8 @@ class SelfPlayConfig:
         for name in ("full_search_fraction", "start_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
+        if self.start_plies is not None and self.start_plies < 1:
+            found.append(f"start_plies is {self.start_plies}; it must be at least 1")
         if self.temperature_plies is not None and self.temperature_plies < 0:
             found.append(f"temperature_plies is {self.temperature_plies}; it must not be negative")
         return found
@@ -65,7 +68,7 @@ class Games:
     """Games in flight, `[B]` lanes: all that is needed to go on with them."""
 
     states: Any  # decision states
-    ply: Array  # [B] int32: moves, nature's included, since the game began
+    ply: Array  # [B] int32: moves, nature's included, since the game began; more where the game will be cut early
     openings: Array  # [B] int32: random moves still to be played
     taste: Array  # [B] uint32: which actions this game's random moves prefer
     fingerprint: Array  # [B] uint32: of the moves so far
@@ -100,6 +103,7 @@ class Rollout:
     random_plies: int
     other_start: Callable[[Array], Any] | None = None  # of one state, from a key
     other_fraction: float = 1.0  # the share of games that begin there
+    other_plies: int | None = None  # how long they go on; None: to the end
 
     def start(self, seed: Array, lanes: Array) -> Games:
         """First games for lanes `[B]` (their own numbers)."""
@@ -159,14 +163,18 @@ class Rollout:
         """A new game in every lane, as it would begin before move `number`."""
         states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
         length, taste, where = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 3)
+        ply = jnp.zeros(lanes.shape, jnp.int32)
         if self.other_start is not None:
+            elsewhere = unit(where) < self.other_fraction
             others = jax.vmap(self.other_start)(lane_keys(seed, Role.START, number, lanes))
-            states = where_lanes(unit(where) < self.other_fraction, others, states)
+            states = where_lanes(elsewhere, others, states)
+            if self.other_plies is not None:
+                ply = jnp.where(elsewhere, max(self.game.spec.max_plies - self.other_plies, 0), ply)
         settled, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, number, lanes))
         openings = (unit(length) * (self.random_plies + 1)).astype(jnp.int32)
         return Games(
             states=settled,
-            ply=(drew >= 0).astype(jnp.int32),
+            ply=ply + (drew >= 0),
             openings=openings,
             taste=taste,
             fingerprint=mix(jnp.zeros(lanes.shape, jnp.uint32), drew + 1),
