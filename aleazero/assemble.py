@@ -27,10 +27,12 @@ from aleazero.learn import losses, targets, update
 from aleazero.models.build import Model, build_model
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.rollout import Games, Pace, Rollout
-from aleazero.players import NetworkPlayer, make_player
+from aleazero.play.turns import TurnRollout
+from aleazero.players import make_player, network_player
 from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.search.build import build_search
+from aleazero.search.expectimax import Expectimax
 from aleazero.search.settings import make_knobs
 
 
@@ -41,7 +43,7 @@ class Parts:
     config: RunConfig
     game: Game
     model: Model
-    rollout: Rollout
+    rollout: Rollout | TurnRollout
     mesh: Mesh  # the devices that lanes are spread over
 
     # ---- self-play
@@ -124,7 +126,7 @@ class Parts:
         return Replay(
             config.replay,
             self.slab_like(),
-            max_plies=spec.max_plies,
+            max_plies=spec.max_plies if config.targets.wait else None,
             batch_size=config.learn.batch_size,
             seed=config.seed,
             think=think,
@@ -156,7 +158,7 @@ class Parts:
         config, settings = self.config, self.config.evaluate
         sims = settings.simulations or config.search.max_simulations
         search = dataclasses.replace(config.search, max_simulations=sims, reuse=False)
-        player = NetworkPlayer(self.game, self.model, weights, search, "self")
+        player = network_player(self.game, self.model, weights, search, "self")
         return play_match(
             self.game,
             player,
@@ -187,18 +189,23 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> P
             f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"
         )
     model = build_model(config.model, game.spec)
-    rollout = Rollout(
-        game=game,
-        search=build_search(game, config.search),
-        evaluate=model.evaluate,
-        opine=model.opinion,
-        moves=config.selfplay.moves_per_rollout,
-        random_plies=config.selfplay.random_plies,
-        other_start=game.starts[config.selfplay.start] if config.selfplay.start else None,
-        other_fraction=config.selfplay.start_fraction,
-        other_plies=config.selfplay.start_plies,
-    )
-    return Parts(config, game, model, rollout, Mesh(used, ("lanes",)))
+    return Parts(config, game, model, _make_rollout(config, game, model), Mesh(used, ("lanes",)))
+
+
+def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | TurnRollout:
+    play = config.selfplay
+    common: dict[str, Any] = {
+        "game": game,
+        "opine": model.opinion,
+        "moves": play.moves_per_rollout,
+        "random_plies": play.random_plies,
+        "other_start": game.starts[play.start] if play.start else None,
+        "other_fraction": play.start_fraction,
+        "other_plies": play.start_plies,
+    }
+    if config.search.kind == "expectimax":
+        return TurnRollout(search=Expectimax(game, model.opinion), every_roll=play.every_roll, **common)
+    return Rollout(search=build_search(game, config.search), evaluate=model.evaluate, **common)
 
 
 def _prepare(game: Game, augment: bool, rows: Any, key: Array) -> losses.Batch:

@@ -65,16 +65,23 @@ class RunConfig:
             )
         if self.search.reuse:
             found.append("search.reuse is true; self-play starts every search from a fresh tree, so leave it false")
+        if (self.search.kind == "expectimax") == self.model.policy:
+            needs = "false: whole turns are chosen by value" if self.model.policy else "true: its moves come from it"
+            found.append(f"search.kind is {self.search.kind!r}; model.policy must be {needs}")
+        if self.selfplay.every_roll and self.search.kind != "expectimax":
+            found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
         return found
 
     def problems_with(self, game: Game) -> list[str]:
         """What does not fit the game."""
         found = self.model.problems_with(game.spec) + self.search.problems_with(game.spec)
+        if self.search.kind == "expectimax" and game.plays is None:
+            found.append(f"search.kind is 'expectimax', but {game.spec.name} has no whole-turn plays")
         if self.selfplay.start is not None and self.selfplay.start not in game.starts:
             known = game.starts or ["none: leave it out"]
             found.append(f"selfplay.start: {UnknownName(f'start of {game.spec.name}', self.selfplay.start, known)}")
         slab = self.selfplay.num_games * self.selfplay.moves_per_rollout
-        slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2
+        slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2 if self.targets.wait else 2
         if self.replay.capacity_rows < slab * slabs:
             found.append(
                 f"replay.capacity_rows is {self.replay.capacity_rows}; {self.selfplay.num_games} games of "

@@ -25,14 +25,16 @@ from aleazero.core.game import Game
 from aleazero.core.records import Weights
 from aleazero.judges import Judge, exact_judge
 from aleazero.models.build import Model, build_model
-from aleazero.play.match import Player
+from aleazero.play.match import Player, TurnPlayer
 from aleazero.play.rollout import random_actions
 from aleazero.runs import find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
+from aleazero.search.expectimax import Expectimax, Turn
 from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 
-SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct"}  # as people write them
+SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
+AnyPlayer = Player | TurnPlayer
 _WRITTEN = {"bundled": "bundled", "run": "run:NAME[@STEP]", "path": "path:FOLDER"}  # players that are networks
 
 
@@ -90,7 +92,32 @@ class NetworkPlayer:
         return _opinion(self.game, self.model)(self.weights, states)
 
 
-def make_player(text: str, game: Game, root: Path | None = None) -> Player:
+@dataclasses.dataclass(frozen=True)
+class TurnNetworkPlayer:
+    """A network that chooses whole turns by the value of what they leave."""
+
+    game: Game
+    model: Model
+    weights: Weights
+    name: str
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        """The states its turns leave."""
+        return self.look(states).afterstates
+
+    def look(self, states: Any) -> Turn:
+        """The turns, with what they are worth."""
+        return _turns(self.game, self.model)(self.weights, states)
+
+
+def network_player(game: Game, model: Model, weights: Weights, search: SearchConfig, name: str) -> AnyPlayer:
+    """The player that a network and a way to look ahead make."""
+    if search.kind == "expectimax":
+        return TurnNetworkPlayer(game, model, weights, name)
+    return NetworkPlayer(game, model, weights, search, name)
+
+
+def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     """The player a string names, for a game; `root` is where runs are kept."""
     head, *rest = text.strip().split(",")
     kind, _, detail = head.partition(":")
@@ -105,7 +132,7 @@ def make_player(text: str, game: Game, root: Path | None = None) -> Player:
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")
     model, weights = _load(kind, detail, game, root)
     search = search_config(options, game, text)
-    return NetworkPlayer(game, model, jax.device_put(weights), search, text)
+    return network_player(game, model, jax.device_put(weights), search, text)
 
 
 def search_config(options: dict[str, str], game: Game, text: str) -> SearchConfig:
@@ -212,6 +239,12 @@ def _uniform(count: int) -> Callable[[Array], Array]:
 def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., SearchResult]:
     search = build_search(game, config)
     return jax.jit(lambda weights, states, keys, knobs: search.run(model.evaluate, weights, states, keys, knobs))
+
+
+@functools.cache
+def _turns(game: Game, model: Model) -> Callable[..., Turn]:
+    search = Expectimax(game, model.opinion)
+    return jax.jit(search.best)
 
 
 @functools.cache

@@ -24,11 +24,15 @@ Evaluate = Callable[[Weights, Array], Prediction]
 """`evaluate(weights, observations [B, ...]) -> Prediction`: the only way a search meets a network."""
 
 
+Opine = Callable[[Weights, Array], Array]
+"""`opine(weights, observations [B, ...]) -> [B, V]`: the outcome distribution (or scalar) for to_play."""
+
+
 @struct
 class Output:
     """All that a network's heads say, for training; `Prediction` is what play needs of it."""
 
-    logits: Array  # [B, A] float32: the policy
+    logits: Array | None  # [B, A] float32: the policy, where the network has one
     value: Array  # [B, O] float32: logits over the game's outcomes for to_play; [B, 1] in [-1, 1] from a scalar head
     soft: Array | None = None  # [B, A] float32: the flattened policy, where the network has that head
     reply: Array | None = None  # [B, A] float32: the policy of the move after this one, where it has that head

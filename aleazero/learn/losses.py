@@ -115,10 +115,10 @@ def make_loss(game: Game, config: LossConfig, apply: Callable[[Weights, Array], 
         policy = rows.policy.astype(jnp.float32)
         with_policy = rows.weight * rows.has_policy / counts.policy
         with_value = rows.weight * rows.has_value / counts.value
-        terms = {
-            "policy": config.policy_weight
-            * (with_policy * _cross_entropy(output.logits, batch.legal, rows.actions, policy)).sum(),
-        }
+        terms = {}
+        if output.logits is not None:
+            policy_error = _cross_entropy(output.logits, batch.legal, rows.actions, policy)
+            terms["policy"] = config.policy_weight * (with_policy * policy_error).sum()
         scalar = output.value.shape[-1] == 1
         opinion = output.value if scalar else jax.nn.softmax(output.value)
         predicted, wanted = expected_value(spec, opinion), expected_value(spec, rows.target)

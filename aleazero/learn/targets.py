@@ -28,13 +28,17 @@ class TargetConfig:
     td_lambda_end: float | None = None  # where it goes, evenly over the run; None: it stays
     opinion: Literal["search", "network"] = "search"  # whose opinion of a position is meant
     search_mix: float = 0.0  # share of the position's own search value in its target
+    wait: bool = True  # for games to end; false: where a slab ends, the last opinion stands for the rest of the game
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
         shares = {"td_lambda": self.td_lambda, "search_mix": self.search_mix}
         if self.td_lambda_end is not None:
             shares["td_lambda_end"] = self.td_lambda_end
-        return [f"{name} is {share}; it must be in 0..1" for name, share in shares.items() if not 0 <= share <= 1]
+        found = [f"{name} is {share}; it must be in 0..1" for name, share in shares.items() if not 0 <= share <= 1]
+        if not self.wait and max(self.td_lambda, self.td_lambda_end or 0.0) >= 1:
+            found.append("wait is false; td_lambda must then stay below 1: games cut at a slab's end have no outcome")
+        return found
 
     def td_lambda_at(self, row: int, total_rows: int) -> float:
         """Its value when `row` rows of a run of `total_rows` are played."""
@@ -86,23 +90,26 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
     td_lambda = config.td_lambda if td_lambda is None else td_lambda
     width = span.opinion.shape[-1]
     thought = seen_by_seat(spec, span.opinion.astype(jnp.float32), span.to_play)
-    over = (span.ended | span.truncated) & span.exists
+    truncated = span.truncated if config.wait else span.truncated.at[-1].set(~span.ended[-1])
+    over = (span.ended | truncated) & span.exists
     following = jnp.concatenate([thought[1:], jnp.zeros_like(thought[:1])])
     # Backwards: target = keep * next target + given. A game's last move starts afresh.
     keep = jnp.where(over, 0.0, td_lambda)
     given = jnp.where(
         span.ended[..., None],
         certain(spec, span.points, width),
-        jnp.where(span.truncated[..., None], thought, (1.0 - td_lambda) * following),
+        jnp.where(truncated[..., None], thought, (1.0 - td_lambda) * following),
     )
     target = _recur(keep[..., None], given)
     # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
     ready = _recur(jnp.where(over, 0.0, 1.0), over.astype(jnp.float32)) > 0
-    stopped = _recur(jnp.where(over, 0.0, 1.0), span.truncated.astype(jnp.float32)) > 0
+    stopped = _recur(jnp.where(over, 0.0, 1.0), truncated.astype(jnp.float32)) > 0
     target = seen_by_seat(spec, target, span.to_play)
     if config.search_mix:
         target = (1.0 - config.search_mix) * target + config.search_mix * span.opinion.astype(jnp.float32)
     ready = ready & span.exists
+    if not config.wait:  # nothing is known of what follows the last move of a slab
+        ready = ready.at[-1].set(ready[-1] & span.ended[-1])
     has_value = ready & ~(stopped & (td_lambda >= 1))
     # What follows a random move says nothing of the position before it; its own search does, if that is asked.
     target = jnp.where(span.random[..., None], span.opinion.astype(jnp.float32), target)

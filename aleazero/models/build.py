@@ -28,6 +28,7 @@ class ModelConfig:
     pooling_every: int = 2  # cnn: every n-th block has global pooling; 0: none
     head_width: int = 32  # cnn: planes in front of the heads
     value: Literal["outcomes", "scalar"] = "outcomes"  # a distribution over the game's outcomes, or one number
+    policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
     compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
@@ -39,6 +40,8 @@ class ModelConfig:
             for name, least in (("width", 1), ("blocks", 0), ("pooling_every", 0), ("head_width", 1))
             if getattr(self, name) < least
         ]
+        if not self.policy and (self.soft_policy or self.reply_policy):
+            found.append("policy is false; soft_policy and reply_policy need a policy")
         return found
 
     def problems_with(self, spec: GameSpec) -> list[str]:
@@ -66,7 +69,7 @@ class Model:
         """The architecture."""
         config, spec = self.config, self.spec
         heads = {
-            "num_actions": spec.num_actions,
+            "num_actions": spec.num_actions if config.policy else 0,
             "num_outcomes": len(spec.outcomes) if config.value == "outcomes" else 0,
             "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
         }

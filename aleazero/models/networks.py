@@ -21,7 +21,7 @@ _SMALL = nn.initializers.variance_scaling(0.01, "fan_in", "truncated_normal")
 class Heads(nn.Module):
     """Logits for every action and every outcome from flat features; float32 at the end."""
 
-    num_actions: int
+    num_actions: int  # 0: no policy
     num_outcomes: int  # 0: one number in [-1, 1]
     extra: tuple[str, ...]  # further policy heads: "soft", "reply"
 
@@ -34,7 +34,7 @@ class Heads(nn.Module):
 
         scores = dense(self.num_outcomes or 1, value, "value")
         return Output(
-            logits=dense(self.num_actions, policy, "policy"),
+            logits=dense(self.num_actions, policy, "policy") if self.num_actions else None,
             value=scores if self.num_outcomes else jnp.tanh(scores),
             **{name: dense(self.num_actions, policy, name) for name in self.extra},
         )

@@ -1,6 +1,7 @@
 """Matches: two players, every game twice with the seats swapped and the same openings and chance draws.
 
-So luck and the first move's advantage fall out of the difference. A game that is stopped has no result.
+So luck and the first move's advantage fall out of the difference. A game that is stopped has no result. Where a game has
+whole turns, a match goes turn by turn, so that both games of a pair meet the same dice whatever the players are.
 Knows players by what they choose; not what they are made of.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ from aleazero.core.errors import GameContractError
 from aleazero.core.game import Game, legal_mask
 from aleazero.core.keys import Role, lane_keys
 from aleazero.core.struct import where_lanes
-from aleazero.play.rollout import act, draw, random_actions
+from aleazero.play.rollout import draw, random_actions
 
 
 class Player(Protocol):
@@ -33,6 +34,18 @@ class Player(Protocol):
         """`[B]` actions for decision states `[B]`; only those in `lanes` `[B]` bool count. One key per lane."""
 
 
+@runtime_checkable
+class TurnPlayer(Protocol):
+    """A competitor that plays whole turns."""
+
+    @property
+    def name(self) -> str:
+        """How it is written, as a player string."""
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        """The states `[B]` its turns leave, before nature answers; only those in `lanes` `[B]` bool count."""
+
+
 @dataclasses.dataclass(frozen=True)
 class MatchResult:
     """What came of a match; rows are pairs, columns the player's seat (0, 1)."""
@@ -44,7 +57,7 @@ class MatchResult:
 
 
 def play_match(
-    game: Game, player: Player, opponent: Player, *, pairs: int, seed: int, opening_plies: int = 0
+    game: Game, player: Player | TurnPlayer, opponent: Player | TurnPlayer, *, pairs: int, seed: int, opening_plies: int = 0
 ) -> MatchResult:
     """`pairs` pairs of games, all at once. The first `opening_plies` moves are random, the same in both games."""
     if game.spec.num_players != 2:
@@ -62,10 +75,10 @@ def play_match(
             break
         mine = states.to_play == seat
         if move < opening_plies:
-            actions = table.opening(states, word, jnp.uint32(move), pair)
+            decided = table.opening(states, word, jnp.uint32(move), pair)
         else:
-            actions = _ask(table, player, opponent, states, mine, over, word, move)
-        states, ply = table.step(states, ply, over, actions, word, jnp.uint32(move), pair)
+            decided = _ask(table, player, opponent, states, mine, over, word, move)
+        states, ply = table.settle(states, ply, over, decided, word, jnp.uint32(move), pair)
         move += 1
     returns = np.asarray(jnp.take_along_axis(states.returns, seat[:, None], 1))[:, 0].astype(np.float64)
     points = np.where(np.asarray(states.terminated), returns, np.nan)
@@ -73,26 +86,62 @@ def play_match(
 
 
 def _ask(
-    table: Table, player: Player, opponent: Player, states: Any, mine: Array, over: Array, seed: Array, move: int
-) -> Array:
-    """Both players' actions, each asked only if somebody waits for it; an illegal one ends the match."""
-    actions = jnp.zeros(mine.shape, jnp.int32)
+    table: Table,
+    player: Player | TurnPlayer,
+    opponent: Player | TurnPlayer,
+    states: Any,
+    mine: Array,
+    over: Array,
+    seed: Array,
+    move: int,
+) -> Any:
+    """The states both players' moves lead to, each asked only if somebody waits for it."""
+    decided = states
     keys = table.keys(seed, jnp.uint32(move), jnp.arange(mine.shape[0]))
     for who, lanes in ((player, mine & ~over), (opponent, ~mine & ~over)):
         if not bool(lanes.any()):
             continue
+        if isinstance(who, TurnPlayer):
+            after = who.turn(states, lanes, keys)
+            _check(table, who, states, lanes, table.legal_turn(states, after), "a turn")
+        else:
+            after = _by_actions(table, who, states, lanes, keys)
+        decided = table.pick(lanes, after, decided)
+    return decided
+
+
+def _by_actions(table: Table, who: Player, states: Any, lanes: Array, keys: Array) -> Any:
+    """The states after one action; where a game has whole turns, after as many as the turn takes."""
+    number = 0
+    while True:
         chosen = jnp.asarray(who.choose(states, lanes, keys)).astype(jnp.int32)
-        illegal = np.flatnonzero(np.asarray(lanes & ~table.legal(states, chosen)))
-        if illegal.size:
-            raise _illegal(table.game, who, states, chosen, int(illegal[0]))
-        actions = jnp.where(lanes, chosen, actions)
-    return actions
+        _check(table, who, states, lanes, table.legal(states, chosen), "action {}", chosen)
+        after = table.apply(states, chosen, lanes)
+        if table.game.plays is None:
+            return after
+        lanes = lanes & ~after.is_chance & ~after.terminated & (after.to_play == states.to_play)
+        if not bool(lanes.any()):
+            return after
+        number += 1
+        states, keys = after, table.more_keys(keys, jnp.uint32(number))
 
 
-def _illegal(game: Game, who: Player, states: Any, chosen: Array, lane: int) -> GameContractError:
-    where = game.notation.format_state(jax.tree.map(lambda x: x[lane], states))
-    message = f"player {who.name!r} chose action {int(chosen[lane])}, which is not legal in {where!r}"
-    return GameContractError("match", message)
+def _check(
+    table: Table,
+    who: Player | TurnPlayer,
+    states: Any,
+    lanes: Array,
+    legal: Array,
+    what: str,
+    chosen: Array | None = None,
+) -> None:
+    """An illegal move ends the match."""
+    illegal = np.flatnonzero(np.asarray(lanes & ~legal))
+    if illegal.size:
+        lane = int(illegal[0])
+        where = table.game.notation.format_state(jax.tree.map(lambda x: x[lane], states))
+        move = what.format(int(chosen[lane])) if chosen is not None else what
+        raise GameContractError("match", f"player {who.name!r} chose {move}, which is not legal in {where!r}")
 
 
 class Table:
@@ -109,14 +158,20 @@ class Table:
         return states, (drew >= 0).astype(jnp.int32)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def opening(self, states: Any, seed: Array, move: Array, pair: Array) -> Array:
-        """Random actions, the same in both games of a pair."""
-        return random_actions(self.game, states, lane_keys(seed, Role.ACTION, move, pair))
+    def opening(self, states: Any, seed: Array, move: Array, pair: Array) -> Any:
+        """The states after random actions, the same in both games of a pair."""
+        actions = random_actions(self.game, states, lane_keys(seed, Role.ACTION, move, pair))
+        return jax.vmap(self.game.apply_action)(states, actions)
 
     @functools.partial(jax.jit, static_argnums=0)
     def keys(self, seed: Array, move: Array, lane: Array) -> Array:
         """The players' own randomness: each game its own."""
         return lane_keys(seed, Role.MATCH, move, lane)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def more_keys(self, keys: Array, number: Array) -> Array:
+        """Of the further actions of a turn."""
+        return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
     @functools.partial(jax.jit, static_argnums=0)
     def legal(self, states: Any, actions: Array) -> Array:
@@ -126,11 +181,40 @@ class Table:
         return inside & jnp.take_along_axis(mask, jnp.where(inside, actions, 0)[:, None], 1)[:, 0]
 
     @functools.partial(jax.jit, static_argnums=0)
-    def step(
-        self, states: Any, ply: Array, over: Array, actions: Array, seed: Array, move: Array, pair: Array
+    def legal_turn(self, states: Any, after: Any) -> Array:
+        """Whether states are left by one of the turns that are possible."""
+        game = self.game
+        assert game.plays is not None
+        assert game.plays_start is not None
+        wanted = jax.vmap(game.pack)(after)
+
+        def look(carry: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
+            found, cursor, _ = carry
+            chunk = game.plays(states, cursor)  # type: ignore[misc]
+            real = jnp.arange(chunk.owner.shape[0]) < chunk.count
+            same = (jax.vmap(game.pack)(chunk.afterstates) == wanted[chunk.owner]).all(-1) & real
+            return found.at[chunk.owner].max(same), chunk.cursor, chunk.done
+
+        start = (jnp.zeros(wanted.shape[0], bool), game.plays_start(states), jnp.bool_(False))
+        found: Array = jax.lax.while_loop(lambda carry: ~carry[2], look, start)[0]
+        return found
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def apply(self, states: Any, actions: Array, lanes: Array) -> Any:
+        """The states after actions, in some lanes."""
+        return where_lanes(lanes, jax.vmap(self.game.apply_action)(states, actions), states)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def pick(self, lanes: Array, yes: Any, no: Any) -> Any:
+        """One of two batches, lane by lane."""
+        return where_lanes(lanes, yes, no)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def settle(
+        self, states: Any, ply: Array, over: Array, decided: Any, seed: Array, move: Array, pair: Array
     ) -> tuple[Any, Array]:
-        """The games after these actions and nature's answers; finished ones stay as they are."""
-        after, drew = act(self.game, states, actions, lane_keys(seed, Role.CHANCE, move, pair))
+        """The games after what was decided and nature's answers; finished ones stay as they are."""
+        after, drew = draw(self.game, decided, lane_keys(seed, Role.CHANCE, move, pair))
         return where_lanes(over, states, after), jnp.where(over, ply, ply + 1 + (drew >= 0))
 
 

@@ -17,15 +17,11 @@ from jax import Array
 
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, gumbel_noise, lane_keys, lane_words, mix, role_key, unit
-from aleazero.core.records import Evaluate, Trajectory, Weights
+from aleazero.core.records import Evaluate, Opine, Trajectory, Weights
 from aleazero.core.schedule import Schedule
 from aleazero.core.struct import struct, where_lanes
 
 STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at most; at least not at all
-
-Opine = Callable[[Weights, Array], Array]
-"""`opine(weights, observations [B, ...]) -> [B, V]`: the outcome distribution (or scalar) for to_play."""
-
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
@@ -37,6 +33,7 @@ class SelfPlayConfig:
     start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
     start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
     random_plies: int = 0  # each game begins with 0 to this many random moves
+    every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves
     temperature: Schedule = Schedule(1.0)

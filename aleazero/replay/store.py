@@ -30,7 +30,7 @@ class Replay:
         config: ReplayConfig,
         like: Trajectory,
         *,
-        max_plies: int,
+        max_plies: int | None,
         batch_size: int,
         seed: int,
         think: Callable[[Trajectory], tuple[Array, Array]],
@@ -39,6 +39,7 @@ class Replay:
     ) -> None:
         """`like` has the shapes of a slab; `think` gives a slab's opinions and predicted values.
 
+        Rows wait for their targets as long as a game can last, `max_plies`; None: they have them at once.
         `make_targets(span, td_lambda)` is `rings.MakeTargets` with one number more, which depends on the rows played.
         """
         self._td_lambda = td_lambda
@@ -46,7 +47,7 @@ class Replay:
         moves, lanes = like.ended.shape
         self.slab_rows = moves * lanes
         # A game's first move must still be there when its last is written.
-        self.reach = -(-max_plies // moves) + 1
+        self.reach = 1 if max_plies is None else -(-max_plies // moves) + 1
         self.slabs = max(config.capacity_rows // self.slab_rows, self.reach + 1)
         self.seed = seed
         self.num_slabs = 0  # added so far

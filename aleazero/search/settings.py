@@ -17,7 +17,7 @@ from aleazero.core.struct import struct
 class SearchConfig:
     """The shape of a search. Everything else is a knob."""
 
-    kind: Literal["puct", "gumbel", "direct"] = "puct"
+    kind: Literal["puct", "gumbel", "direct", "expectimax"] = "puct"  # expectimax: by whole turns
     max_simulations: int = 32  # room in the tree; the budget of a move is a knob
     max_edges: int | None = None  # keep the best K actions by prior at each node; None keeps all
     chance: Literal["sampled", "exact"] = "sampled"  # at chance nodes: one outcome a visit, or the expectation
@@ -29,7 +29,7 @@ class SearchConfig:
         found = [
             f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}"
             for name, allowed in (
-                ("kind", ("puct", "gumbel", "direct")),
+                ("kind", ("puct", "gumbel", "direct", "expectimax")),
                 ("chance", ("sampled", "exact")),
                 ("chance_draw", ("quota", "random")),
             )

@@ -134,16 +134,15 @@ def _reversed(x: Array) -> Array:
 def counts(planes: Planes) -> Array:
     """`[..., 26]` int32: checkers on each place."""
     places = jnp.arange(PLACES, dtype=jnp.uint32)
-    return sum(
-        (((plane[..., None] >> places) & 1) << i).astype(jnp.int32) for i, plane in enumerate(planes)  # type: ignore[return-value]
-    )
+    numbers = [(((plane[..., None] >> places) & 1) << i).astype(jnp.int32) for i, plane in enumerate(planes)]
+    return numbers[0] + numbers[1] + numbers[2] + numbers[3]
 
 
 def planes(counts: np.ndarray) -> Planes:
     """Planes of numbers of checkers `[..., 26]`, each 0 to 15; on the host."""
     numbers = np.asarray(counts).astype(np.uint32)
     weights = np.uint32(1) << np.arange(PLACES, dtype=np.uint32)
-    return tuple((((numbers >> i) & 1) * weights).sum(-1, dtype=np.uint32) for i in range(4))  # type: ignore[return-value]
+    return tuple((((numbers >> i) & 1) * weights).sum(-1, dtype=np.uint32) for i in range(4))
 
 
 def points_won(board: Board) -> Array:

@@ -1,4 +1,4 @@
-"""Backgammon: money play without the cube. Rules only; whole turns are in `turns.py`, words for people in `notation.py`.
+"""Backgammon: money play without the cube. Rules only; whole turns are in `turns.py`, words in `notation.py`.
 
 A turn is one action per checker: `25 * 6` actions name a source (0 to 23 are points 1 to 24 of the player to move, 24
 the bar) and a die, `source * 6 + die - 1`; action 150 passes, where nothing moves. After a turn nature rolls. The first
@@ -167,6 +167,27 @@ class Backgammon(Game):
         """The board from to_play's side, and the dice left to play."""
         return observe(_board(state), state.dice, state.left, state.is_chance, state.opening)
 
+    def pack(self, state: BackgammonState) -> Array:
+        """The planes, then dice and flags in two bytes: what a board brings is worked out again."""
+        words = jnp.concatenate([state.mine, state.theirs])
+        dice = state.dice[0] | (state.dice[1] << 3)
+        flags = state.left | (state.to_play << 3) | (state.opening.astype(jnp.int8) << 4)
+        rest = jnp.stack([dice, flags]).astype(jnp.uint8)
+        return jnp.concatenate([jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1), rest])
+
+    def unpack(self, row: Array) -> BackgammonState:
+        """The state `pack` packed."""
+        words = jax.lax.bitcast_convert_type(row[:32].reshape(8, 4), jnp.uint32)
+        dice, flags = row[32].astype(jnp.int8), row[33].astype(jnp.int8)
+        return state_of(
+            words[:4],
+            words[4:],
+            (flags >> 3) & 1,
+            jnp.stack([dice & 7, dice >> 3]),
+            flags & 7,
+            (flags >> 4) > 0,
+        )
+
     @property
     def notation(self) -> Notation:
         """Moves as `8/5`, positions as XGID or position ID."""
@@ -187,7 +208,7 @@ class Backgammon(Game):
 
 
 def _board(state: BackgammonState) -> Board:
-    return Board(tuple(state.mine), tuple(state.theirs))  # type: ignore[arg-type]
+    return Board(tuple(state.mine), tuple(state.theirs))
 
 
 def _boards(states: BackgammonState) -> Board:
@@ -216,7 +237,7 @@ def state_of(
     opening: Array | None = None,
 ) -> BackgammonState:
     """The state of a board where to_play has moved; without dice left, nature is next unless the game is over."""
-    won = points_won(Board(tuple(mine), tuple(theirs))).astype(jnp.float32)  # type: ignore[arg-type]
+    won = points_won(Board(tuple(mine), tuple(theirs))).astype(jnp.float32)
     seat = jnp.where(to_play == 0, won, -won)
     rewards = jnp.stack([seat, -seat])
     over = won > 0

@@ -8,8 +8,8 @@ On the host, one position at a time; numbers of checkers are `[26]` in the place
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -43,16 +43,20 @@ class Position:
     def problems(self) -> list[str]:
         """What cannot be on a board."""
         found = []
-        for seat, side in ((self.to_play, self.mine), (1 - self.to_play, self.theirs)):
+        for seat, side, bar in ((self.to_play, self.mine, 0), (1 - self.to_play, self.theirs, MY_BAR)):
             if side.sum() > CHECKERS:
                 found.append(f"{'XO'[seat]} has {side.sum()} checkers; there are {CHECKERS}")
+            if side[bar]:
+                found.append(f"{'XO'[seat]} has a checker on the other player's bar")
+            if not side.any() and max(self.dice):
+                found.append(f"{'XO'[seat]} has won: there are no dice to play")
         both = np.flatnonzero((self.mine > 0) & (self.theirs > 0))
         if both.size:
             found.append(f"both players have checkers on point {both[0]}")
         if not self.mine.any() and not self.theirs.any():
             found.append("both players have borne off all checkers")
-        if not self.mine.any() and max(self.dice):
-            found.append(f"{'XO'[self.to_play]} has won and cannot move")
+        if self.opening and not np.array_equal(self.mine, self.theirs[::-1]):
+            found.append("before the opening roll the position is the same for both players; else the turn is 1 or -1")
         return found
 
 
@@ -69,45 +73,57 @@ class BackgammonNotation(Notation):
         if int(action) == self.game.spec.num_actions - 1:
             return "pass"
         here = read(state)
-        source, die = int(action) // 6 + 1, int(action) % 6 + 1
-        target = max(source - die, OFF)
-        return _step(source, target, hits=target > OFF and here.theirs[target] == 1)
+        (source, target), die = _ends(action), int(action) % 6 + 1
+        name = f"{_place(source)}/{_place(target)}" + "*" * bool(target > OFF and here.theirs[target] == 1)
+        # Where either die takes a checker off, the larger one is named; what is left to play is another die.
+        either = target == OFF and source <= here.dice[1] < die and here.mine.sum() > 1
+        return f"{name}:{die}" if either else name
 
     def parse_action(self, state: Any, text: str) -> int:
-        """The move of one checker by one die."""
+        """The move of one checker by one die: `4/off` by the smaller one that does it, `4/off:6` by the other."""
         if bool(state.terminated) or bool(state.is_chance):
             raise NotationError(
                 f"move {text!r} is not possible: " + ("the game is over" if state.terminated else "roll first")
             )
-        legal = {int(a): self.format_action(state, a) for a in _legal(self.game, state)}
+        legal = {self.format_action(state, a): a for a in _legal(self.game, state)}
         word = _tidy(text)
-        # With either die off: the smaller one that does it, as a player would.
-        found = [a for a, name in sorted(legal.items(), key=lambda item: item[0] % 6) if _tidy(name) == word]
-        if found:
-            return found[0]
-        names = ", ".join(dict.fromkeys(legal.values()))
-        if not re.fullmatch(r"pass|(bar|\d+)/(off|\d+)", word):
+        for name, action in legal.items():
+            if _tidy(name) == word:
+                return action
+        if not re.fullmatch(r"pass|(bar|\d+)/(off(:[1-6])?|\d+)", word):
             raise NotationError(f"move {text!r} is not written as one checker's move, as in 8/5, bar/22 or 6/off")
-        raise NotationError(f"move {text!r} is not possible here; possible: {names}")
+        raise NotationError(f"move {text!r} is not possible here; possible: {', '.join(legal)}")
 
     def parse_moves(self, state: Any, text: str) -> list[int]:
         """The actions of a whole turn, `8/5 6/5`, or of the part of one that is written."""
         try:
             return [self.parse_action(state, text)]
         except NotationError:
-            steps = _read_turn(text)
-            if not steps or bool(state.terminated) or bool(state.is_chance):
+            hops = _read_turn(text)
+            if not hops or bool(state.terminated) or bool(state.is_chance):
                 raise
-        wanted = _after(read(state), steps)
+        ways = self._ways(state, hops)
+        if ways:  # hits on the way need not be written, but where there is a choice none is meant
+            return min(ways, key=lambda way: way[0])[1]
         turns = self.turns(state)
-        hits = [actions for actions, after in turns if _same(after, wanted)]
-        # Hits on the way need not be written.
-        hits = hits or [actions for actions, after in turns if np.array_equal(read(after).mine, wanted.mine)]
-        if hits:
-            return hits[0]
         names = [self.format_turn(state, actions) for actions, _ in turns]
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
         raise NotationError(f"turn {text!r} is not possible here; possible: {shown}")
+
+    def _ways(self, state: Any, hops: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+        """The actions that move checkers from place to place as written, in any order; with the number of hits."""
+        if not hops or bool(state.is_chance) or bool(state.terminated):
+            return [] if hops else [(0, [])]
+        found, theirs = [], read(state).theirs
+        for action in _legal(self.game, state):
+            source, target = _ends(action)
+            for hop in {hop for hop in hops if hop[0] == source and hop[1] <= target}:
+                rest = [(target, hop[1])] if target > hop[1] else []
+                rest += hops[: hops.index(hop)] + hops[hops.index(hop) + 1 :]
+                hit = int(target > OFF and theirs[target] == 1)
+                after = self._ways(_apply(self.game, state, action), rest)
+                found += [(hits + hit, [action, *actions]) for hits, actions in after]
+        return found
 
     def turns(self, state: Any) -> list[tuple[list[int], Any]]:
         """Every distinct turn from a decision state: its actions, and the state it leaves."""
@@ -116,7 +132,7 @@ class BackgammonNotation(Notation):
         waiting: list[tuple[list[int], Any]] = [([], state)]
         while waiting:
             actions, here = waiting.pop()
-            key = bytes(np.asarray(_pack(self.game, here)))
+            key = bytes(np.asarray(_jitted(self.game, "pack")(here)))
             if actions and (bool(here.is_chance) or bool(here.terminated)):
                 found.setdefault(key, (actions, here))
             elif key not in met:
@@ -131,8 +147,7 @@ class BackgammonNotation(Notation):
             if int(action) == self.game.spec.num_actions - 1:
                 return "pass"
             here = read(state)
-            source = int(action) // 6 + 1
-            target = max(source - int(action) % 6 - 1, OFF)
+            source, target = _ends(action)
             hits = target > OFF and here.theirs[target] == 1
             run = next((r for r in runs if r[-1][0] == source), None)
             if run is None:
@@ -142,7 +157,9 @@ class BackgammonNotation(Notation):
             state = _apply(self.game, state, action)
         written: dict[str, int] = {}
         for run in sorted(runs, key=lambda r: [-place for place, _ in r]):
-            stops = [run[0], *[stop for stop in run[1:-1] if stop[1]], run[-1]]
+            # Off by both dice, where one would do, is told from that by the stop on the way.
+            all_stops = run[-1][0] == OFF and run[0][0] <= max(int(action) % 6 + 1 for action in actions)
+            stops = [run[0], *[stop for stop in run[1:-1] if stop[1] or all_stops], run[-1]]
             name = "/".join(_place(place) + "*" * hit for place, hit in stops)
             written[name] = written.get(name, 0) + 1
         return " ".join(name + (f"({number})" if number > 1 else "") for name, number in written.items())
@@ -224,8 +241,8 @@ class BackgammonNotation(Notation):
     def explain(self) -> str:
         """Moves and positions."""
         return (
-            "Moves are from point to point, counted from your side: 8/5 6/5, bar/22, 6/off; a whole turn or one checker "
-            "at a time. Positions are XGIDs, or GNU Backgammon's position IDs with the dice behind a colon."
+            "Moves are from point to point, counted from your side: 8/5 6/5, bar/22, 6/off; a whole turn or one "
+            "checker at a time. Positions are XGIDs, or GNU Backgammon's position IDs with the dice behind a colon."
         )
 
 
@@ -259,7 +276,7 @@ def make_state(game: Backgammon, position: Position) -> BackgammonState:
 
 
 def position_id(mine: np.ndarray, theirs: np.ndarray) -> str:
-    """GNU Backgammon's position ID of `[25]` numbers of checkers (points 1 to 24, bar), each side's own; `mine` rolls."""
+    """GNU Backgammon's position ID of `[25]` numbers of checkers (own points 1 to 24, bar); `mine` rolls."""
     bits = "".join("1" * int(n) + "0" for side in (theirs, mine) for n in side)
     number = int(bits.ljust(80, "0")[::-1], 2)
     return base64.b64encode(number.to_bytes(10, "little")).decode().rstrip("=")
@@ -269,14 +286,13 @@ def from_position_id(text: str) -> tuple[np.ndarray, np.ndarray]:
     """`mine, theirs`, each `[25]` as in `position_id`."""
     if not re.fullmatch(r"[A-Za-z0-9+/]{14}", text):
         raise NotationError("a position ID has 14 letters, digits, + and /")
-    try:
-        raw = base64.b64decode(text + "==")
-    except binascii.Error as error:
-        raise NotationError(f"no position ID: {error}") from error
+    raw = base64.b64decode(text + "==")
     bits = bin(int.from_bytes(raw, "little") | 1 << 80)[:2:-1]
     sides = bits.split("0")
     if len(sides) < 50 or any(sides[50:]):
         raise NotationError("no position ID: it does not hold two sides of 25 places")
+    if base64.b64encode(raw).decode().rstrip("=") != text:
+        raise NotationError("no position ID: its last letter holds more than the ten bytes of a position")
     numbers = np.array([len(run) for run in sides[:50]])
     return numbers[25:], numbers[:25]
 
@@ -308,12 +324,13 @@ def _read_xgid(text: str) -> Position:
     larger, smaller = (0, 0) if dice == "00" else _read_dice(dice, partly=bool(rest))
     seat = 0 if opening else _TURNS[turn] if larger else 1 - _TURNS[turn]
     left = 0 if not larger else 4 if larger == smaller else 2
-    if rest:
-        if not rest.strip().isdecimal() or not 1 <= int(rest) < (left or 1):
-            raise NotationError(f"+{rest}: moves left are 1 to {max(left - 1, 0)} for these dice")
-        left = int(rest)
-    elif opening and larger:
+    if opening and larger:
         raise NotationError("before the opening roll there are no dice")
+    if rest:
+        most = 3 if left == 4 else 1 if larger and not smaller else 0
+        if not rest.strip().isdecimal() or not 1 <= int(rest) <= most:
+            raise NotationError(f"+{rest}: it follows a double, as in 33 +2, or one die and a zero, as in 50 +1")
+        left = int(rest)
     mine, theirs = (below, above) if seat == 0 else (above[::-1], below[::-1])
     return Position(mine, theirs, seat, (larger, smaller), left, opening)
 
@@ -337,8 +354,10 @@ def _place(place: int) -> str:
     return {OFF: "off", MY_BAR: "bar"}.get(place, str(place))
 
 
-def _step(source: int, target: int, hits: bool) -> str:
-    return f"{_place(source)}/{_place(target)}" + "*" * bool(hits)
+def _ends(action: int) -> tuple[int, int]:
+    """Where an action's checker comes from and goes to."""
+    source = int(action) // 6 + 1
+    return source, max(source - int(action) % 6 - 1, OFF)
 
 
 def _tidy(text: str) -> str:
@@ -347,8 +366,8 @@ def _tidy(text: str) -> str:
 
 
 def _read_turn(text: str) -> list[tuple[int, int]]:
-    """`8/5 6/5(2)` as steps from place to place; empty if it is not written like that."""
-    steps: list[tuple[int, int]] = []
+    """`8/5 6/5(2)` as hops from place to place; empty if it is not written like that."""
+    hops: list[tuple[int, int]] = []
     for word in text.strip().lower().replace(",", " ").split():
         found = re.fullmatch(r"((?:bar|\d+)(?:/(?:off|\d+)\*?)+)(?:\((\d)\))?", word)
         if not found:
@@ -357,25 +376,8 @@ def _read_turn(text: str) -> list[tuple[int, int]]:
         stops = [{"bar": MY_BAR, "off": OFF}.get(name) if not name.isdecimal() else int(name) for name in names]
         if any(stop is None or stop > MY_BAR for stop in stops):
             return []
-        steps += list(zip(stops, stops[1:], strict=False)) * int(found[2] or 1)  # type: ignore[arg-type]
-    return steps
-
-
-def _after(here: Position, steps: list[tuple[int, int]]) -> Position:
-    mine, theirs = here.mine.copy(), here.theirs.copy()
-    for source, target in steps:
-        mine[source] -= 1
-        if target > OFF:
-            mine[target] += 1
-            if theirs[target] == 1:
-                theirs[target] -= 1
-                theirs[0] += 1
-    return dataclasses.replace(here, mine=mine, theirs=theirs)
-
-
-def _same(state: Any, wanted: Position) -> bool:
-    here = read(state)
-    return np.array_equal(here.mine, wanted.mine) and np.array_equal(here.theirs, wanted.theirs)
+        hops += list(itertools.pairwise(stops)) * int(found[2] or 1)  # type: ignore[arg-type]
+    return hops
 
 
 # ---- the game's functions, compiled once
@@ -387,10 +389,6 @@ def _legal(game: Backgammon, state: Any) -> list[int]:
 
 def _apply(game: Backgammon, state: Any, action: int) -> Any:
     return _jitted(game, "apply_action")(state, jnp.int32(action))
-
-
-def _pack(game: Backgammon, state: Any) -> Any:
-    return _jitted(game, "pack")(state)
 
 
 def _jitted(game: Backgammon, name: str) -> Any:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from aleazero.core.struct import struct
+from aleazero.core.struct import replace, struct
 from aleazero.games.backgammon.board import (
     CHECKERS,
     POINTS,
@@ -72,11 +72,11 @@ def start(board: Board, larger: Array, smaller: Array, left: Array) -> Turns:
     falling = _falling(board.mine, mine, blocked, firsts, larger, sources(mine, blocked, larger))
     length = jnp.where(double, jnp.minimum(_double_length(board, larger), left), 0)
     nothing = jnp.zeros_like(pairs[: CHECKERS + 2])
-    words = jnp.where(double, jnp.concatenate([jnp.where(length >= 2, falling, 0), nothing]), pairs)
-    words = jnp.where(left >= 2, words, 0)  # one die alone
+    falling = jnp.where((length >= 2)[None], falling, 0)
+    words = jnp.where(double[None], jnp.concatenate([falling, nothing]), pairs)
+    words = jnp.where((left >= 2)[None], words, 0)  # one die alone
     two = (words != 0).any(0)
-    by_larger, by_smaller = sources(mine, blocked, larger), sources(mine, blocked, smaller)
-    by_smaller = jnp.where(smaller > 0, by_smaller, 0)
+    by_larger, by_smaller = (jnp.where(die > 0, sources(mine, blocked, die), 0) for die in (larger, smaller))
     alone = jnp.where(by_larger != 0, by_larger, jnp.where(by_smaller != 0, by_smaller, jnp.uint32(_PASS)))
     length = jnp.where(double, length, jnp.where(two, 2, (alone != _PASS).astype(jnp.int32)))
     words = jnp.concatenate([words, jnp.where(two, 0, alone)[None]])
@@ -96,7 +96,6 @@ def start(board: Board, larger: Array, smaller: Array, left: Array) -> Turns:
 
 def listing(turns: Turns, size: int) -> tuple[Chunk, Turns, Array]:
     """The next `size` plays, the turns with those listed, and whether that was all."""
-    lanes = turns.larger.shape[0]
     entries = turns.before[-1] + jax.lax.population_count(turns.words[-1, -1]).astype(jnp.int32)
     # Entries: plays of at most two moves, or the first two moves of a double.
     index = turns.entry + jnp.arange(size, dtype=jnp.int32)
@@ -130,11 +129,7 @@ def listing(turns: Turns, size: int) -> tuple[Chunk, Turns, Array]:
     full = listed > size
     done = (before + number <= size).astype(jnp.int32).sum()  # entries listed to their end
     skip = jnp.where(full, size - before[jnp.minimum(done, size - 1)], 0)
-    turns = Turns(
-        **{name: getattr(turns, name) for name in ("board", "larger", "smaller", "length", "firsts", "words", "before")},
-        entry=turns.entry + done,
-        skip=skip,
-    )
+    turns = replace(turns, entry=turns.entry + done, skip=skip)
     return chunk, turns, turns.entry >= entries
 
 
@@ -150,7 +145,7 @@ def _mixed(board: Board, mine: Array, blocked: Array, firsts: Array, larger: Arr
     again = jnp.where(both, firsts[:, None], 0).sum(0, dtype=jnp.uint32)
     # Two checkers off that either die would take: the higher one by the larger die.
     off = (jnp.uint32(2) << smaller) - 1
-    swapped = jnp.where((firsts & off) != 0, firsts - 1, 0)  # places below the smaller die's source
+    swapped = jnp.where((firsts & off[None]) != 0, firsts - 1, 0)  # places below the smaller die's source
     by_smaller = by_smaller & ~again & ~swapped
     # A run by either way is one play if nothing is hit on the way.
     blots = some(board.theirs) & ~blocked
@@ -162,9 +157,10 @@ def _seconds(
     planes: Planes, mine: Array, blocked: Array, firsts: Array, die: Array, other: Array
 ) -> tuple[Array, Array]:
     """For each first source, moved by `die`: the sources of another checker by `other`; and which of them run on."""
+    mine, blocked, die, other = (x[None] for x in (mine, blocked, die, other))
     may = (firsts & sources(mine, blocked, die)) != 0
     target = landing(firsts, die)
-    after = (mine & ~(firsts & ~several(planes))) | target
+    after = (mine & ~(firsts & ~several(planes)[None])) | target
     seconds = jnp.where(may, sources(after, blocked, other), 0)
     run = jnp.where((seconds & target) != 0, firsts, 0).sum(0, dtype=jnp.uint32)
     # A checker that lands where the first one came from has only taken its place: a run.
@@ -173,8 +169,9 @@ def _seconds(
 
 def _falling(planes: Planes, mine: Array, blocked: Array, firsts: Array, die: Array, allowed: Array) -> Array:
     """`[15, B]`: of a double, the sources of the next move for each source of this one, not above it."""
+    mine, blocked, die, allowed = (x[None] for x in (mine, blocked, die, allowed))
     may = (firsts & allowed) != 0
-    after = (mine & ~(firsts & ~several(planes))) | landing(firsts, die)
+    after = (mine & ~(firsts & ~several(planes)[None])) | landing(firsts, die)
     return jnp.where(may, sources(after, blocked, die) & ((firsts << 1) - 1), 0)
 
 
@@ -184,8 +181,8 @@ def _rest(board: Board, die: Array, last: Array, left: Array) -> tuple[Array, Ar
     places = each_place(mine)
     allowed = sources(mine, blocked, die) & ((last << 1) - 1)
     fourth = _falling(board.mine, mine, blocked, places, die, allowed)
-    third = jnp.where((places & allowed) != 0, places, 0)  # a word with one bit: the third move ends the play
-    return jnp.where(left > 1, fourth, third), places
+    third = jnp.where((places & allowed[None]) != 0, places, 0)  # a word with one bit: the third move ends the play
+    return jnp.where((left > 1)[None], fourth, third), places
 
 
 def _double_length(board: Board, die: Array) -> Array:
@@ -232,7 +229,7 @@ def _nth_pair(words: Array, places: Array, number: Array) -> tuple[Array, Array]
     """Of words `[15, M]` and the places they belong to: the place and the bit that have `number` pairs before them."""
     sizes = jax.lax.population_count(words).astype(jnp.int32)
     before = jnp.cumsum(sizes, 0) - sizes
-    here = (before <= number) & (number < before + sizes)
+    here = (before <= number[None]) & (number[None] < before + sizes)
     word = jnp.where(here, words, 0).sum(0, dtype=jnp.uint32)
     place = jnp.where(here, places, 0).sum(0, dtype=jnp.uint32)
     return place, _nth_bit(word, number - jnp.where(here, before, 0).sum(0))
