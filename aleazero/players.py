@@ -1,7 +1,8 @@
 """Players from strings: `KIND[:key=value;key=value]`, and after commas how a network looks ahead.
 
     random    solver    bundled    run:NAME[@STEP]    path:FOLDER    ...,search=gumbel,sims=64
-Joins games, networks, searches and exact judges; matches know players by `choose` alone.
+    pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
+Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
-from aleazero import export
+from aleazero import engine_players, export
 from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.core.game import Game
+from aleazero.core.game import Game, seat_sign
 from aleazero.core.records import Weights
 from aleazero.judges import Judge, exact_judge
 from aleazero.models.build import Model, build_model
@@ -109,6 +110,10 @@ class TurnNetworkPlayer:
         """The turns, with what they are worth."""
         return _turns(self.game, self.model)(self.weights, states)
 
+    def after_rolls(self, states: Any) -> np.ndarray:
+        """`[n, C]`: seat 0's expected points after each roll at chance states (`play.luck.Judge`)."""
+        return np.asarray(_after_rolls(self.game, self.model)(self.weights, states))
+
 
 def network_player(game: Game, model: Model, weights: Weights, search: SearchConfig, name: str) -> AnyPlayer:
     """The player that a network and a way to look ahead make."""
@@ -122,12 +127,16 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     head, *rest = text.strip().split(",")
     kind, _, detail = head.partition(":")
     options = _options(rest, text)
+    if kind in engine_players.KINDS:
+        if options:
+            raise ConfigError(f"player {text!r}: {kind!r} takes no search")
+        return engine_players.make(kind, detail, game, text)
     if kind in ("random", "solver"):
         if detail or options:
             raise ConfigError(f"player {text!r}: {kind!r} takes no options")
         return _simple(kind, game)
     if kind not in _WRITTEN:
-        raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values()])
+        raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values(), *engine_players.KINDS])
     if (kind == "bundled") == bool(detail):
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")
     model, weights = _load(kind, detail, game, root)
@@ -245,6 +254,20 @@ def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., Sea
 def _turns(game: Game, model: Model) -> Callable[..., Turn]:
     search = Expectimax(game, model.opinion)
     return jax.jit(search.best)
+
+
+@functools.cache
+def _after_rolls(game: Game, model: Model) -> Callable[..., Array]:
+    search = Expectimax(game, model.opinion)
+
+    def worth(weights: Weights, states: Any) -> Array:
+        def after(outcome: Array) -> Array:
+            rolled = jax.vmap(game.apply_chance, (0, None))(states, outcome)
+            return seat_sign(rolled.to_play) * search.best(weights, rolled).value * game.spec.scale
+
+        return jax.lax.map(after, jnp.arange(game.spec.num_chance_outcomes)).T
+
+    return jax.jit(worth)
 
 
 @functools.cache

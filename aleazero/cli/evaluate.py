@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from aleazero import engine_players
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
 from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
-from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.core.game import Game
-from aleazero.play.match import Player, play_match
+from aleazero.play.luck import Judge, take_off
+from aleazero.play.luck import luck as luck_of
+from aleazero.play.match import MatchResult, play_match
 from aleazero.play.ratings import (
     SprtResult,
     elo_interval,
@@ -25,8 +29,9 @@ from aleazero.play.ratings import (
     sprt,
     tally,
 )
-from aleazero.players import NetworkPlayer
+from aleazero.players import AnyPlayer, NetworkPlayer, TurnNetworkPlayer
 
+LUCK = ("auto", "none", "gnubg", "network")
 CHUNK = 512  # pairs played at once, so that memory does not grow with the match
 SPRT_CHUNK = 64  # pairs between two looks at a sequential test
 
@@ -40,6 +45,7 @@ def evaluate(
     seed: int,
     opening_plies: int,
     sprt_bounds: str | None,
+    luck: str,
     runs: Path | None,
     as_json: bool,
 ) -> int:
@@ -59,13 +65,16 @@ def evaluate(
             "vary them with --opening-plies",
             file=sys.stderr,
         )
-    points, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds)
+    judge = _luck_judge(luck, game, first, second, problems)
+    if problems:
+        raise ConfigError("\n".join(problems))
+    points, lucky, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds, judge)
     if np.isnan(points).all():
         raise AleaError(
             f"no game of {points.size} came to an end within {game.spec.max_plies} plies, so there is nothing to rate; "
             "name other players"
         )
-    report = match_report(name, player, opponent, points)
+    report = match_report(name, player, opponent, points, lucky)
     report["sprt"] = dataclasses.asdict(verdict) if verdict else None
     report["seed"] = seed
     report["command"] = command_line(
@@ -77,6 +86,7 @@ def evaluate(
         seed=seed,
         opening_plies=opening_plies,
         sprt=sprt_bounds,
+        luck=luck,
         runs=runs,
     )
     if as_json:
@@ -86,10 +96,17 @@ def evaluate(
     return 0
 
 
-def match_report(game: str, player: str, opponent: str, points: np.ndarray) -> dict[str, Any]:
-    """What points `[P, 2]` of a match say, NaN for games that were stopped; some game must have ended."""
+def match_report(
+    game: str, player: str, opponent: str, points: np.ndarray, luck: np.ndarray | None = None
+) -> dict[str, Any]:
+    """What points `[P, 2]` of a match say, NaN for games that were stopped; some game must have ended.
+
+    With `luck` `[P, 2]` the points per game are less what chance brought.
+    """
     results = results_from_points(points)
-    score, mean, counts = score_interval(results), mean_interval(points), tally(results)
+    score, counts, raw = score_interval(results), tally(results), mean_interval(points)
+    adjusted, share = take_off(points, luck) if luck is not None else (points, 0.0)
+    mean = mean_interval(adjusted)
     elo = elo_interval(score)
     return {
         "game": game,
@@ -102,7 +119,11 @@ def match_report(game: str, player: str, opponent: str, points: np.ndarray) -> d
         "points_per_game": mean.value,
         "points_low": mean.low,
         "points_high": mean.high,
-        "luck_adjusted": False,
+        "luck_adjusted": luck is not None,
+        "luck_share": share,
+        "raw_points_per_game": raw.value,
+        "raw_points_low": raw.low,
+        "raw_points_high": raw.high,
         **dataclasses.asdict(counts),
         "elo": elo.value,
         "elo_low": elo.low,
@@ -111,41 +132,85 @@ def match_report(game: str, player: str, opponent: str, points: np.ndarray) -> d
 
 
 def play_chunks(
-    game: Game, player: Player, opponent: Player, *, pairs: int, seed: int, opening_plies: int, chunk: int
-) -> Iterator[np.ndarray]:
-    """A match of `pairs` pairs a chunk at a time: the points `[p, 2]` of each, at most `chunk` pairs.
+    game: Game,
+    player: AnyPlayer,
+    opponent: AnyPlayer,
+    *,
+    pairs: int,
+    seed: int,
+    opening_plies: int,
+    chunk: int,
+    record: bool = False,
+) -> Iterator[MatchResult]:
+    """A match of `pairs` pairs a chunk at a time, at most `chunk` pairs each.
 
-    Chunks are equally large, so that players compile once; what the last has too much is left out.
+    Chunks are equally large, so that players compile once; what the last has too much is left out by `all_points`.
     """
     count = -(-pairs // chunk)
     size = -(-pairs // count)
     for number in range(count):
         # Named by seed and number, as all randomness is; 31 bits, which JAX takes for an int32.
         chunk_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0]) >> 1
-        result = play_match(game, player, opponent, pairs=size, seed=chunk_seed, opening_plies=opening_plies)
-        yield result.points[: pairs - number * size]
+        yield play_match(
+            game, player, opponent, pairs=size, seed=chunk_seed, opening_plies=opening_plies, record=record
+        )
 
 
 def _play(
     game: Game,
-    player: Player,
-    opponent: Player,
+    player: AnyPlayer,
+    opponent: AnyPlayer,
     pairs: int,
     seed: int,
     opening_plies: int,
     bounds: tuple[float, float] | None,
-) -> tuple[np.ndarray, SprtResult | None]:
-    """All points `[P, 2]`; with a sequential test only as many games as it needs to decide."""
-    points = np.zeros((0, 2))
+    judge: Judge | None,
+) -> tuple[np.ndarray, np.ndarray | None, SprtResult | None]:
+    """All points and, with a judge, the luck, each `[P, 2]`; with a sequential test only as many games as it needs."""
+    points, lucky = np.zeros((0, 2)), np.zeros((0, 2))
     verdict = None
     chunk = SPRT_CHUNK if bounds else CHUNK
-    for more in play_chunks(game, player, opponent, pairs=pairs, seed=seed, opening_plies=opening_plies, chunk=chunk):
-        points = np.concatenate([points, more])
+    for result in play_chunks(
+        game,
+        player,
+        opponent,
+        pairs=pairs,
+        seed=seed,
+        opening_plies=opening_plies,
+        chunk=chunk,
+        record=judge is not None,
+    ):
+        wanted = pairs - len(points)
+        points = np.concatenate([points, result.points[:wanted]])
+        if judge is not None:
+            lucky = np.concatenate([lucky, luck_of(game, result, judge)[:wanted]])
         if bounds:
             verdict = sprt(results_from_points(points), *bounds)
             if verdict.verdict != "continue":
                 break
-    return points, verdict
+    return points, lucky if judge is not None else None, verdict
+
+
+def _luck_judge(wanted: str, game: Game, player: AnyPlayer, opponent: AnyPlayer, problems: list[str]) -> Judge | None:
+    """Who says what a roll is worth; what is wrong with the wish is added to `problems`."""
+    if wanted not in LUCK:
+        problems.append(str(UnknownName("luck judge", wanted, LUCK)))
+    networks = [p for p in (player, opponent) if isinstance(p, TurnNetworkPlayer)]
+    if wanted == "auto":
+        if game.spec.chance != "explicit" or game.plays is None:
+            return None
+        try:
+            return engine_players.GnubgJudge(os.cpu_count() or 1)
+        except MissingExtra:
+            return networks[0].after_rolls if networks else None
+    if wanted == "gnubg":
+        if game.spec.name != "backgammon":
+            problems.append(f"luck is 'gnubg', which knows backgammon, not {game.spec.name}")
+            return None
+        return engine_players.GnubgJudge(os.cpu_count() or 1)
+    if wanted == "network" and not networks:
+        problems.append("luck is 'network', but neither player is a network that plays whole turns")
+    return networks[0].after_rolls if wanted == "network" and networks else None
 
 
 def _parse_bounds(text: str | None, problems: list[str]) -> tuple[float, float] | None:
@@ -171,7 +236,8 @@ def _tell(report: dict[str, Any]) -> None:
     print(f"score   {report['score']:.4f} (95 %: {report['score_low']:.4f} to {report['score_high']:.4f})")
     print(f"Elo     {report['elo']:+.0f} (95 %: {report['elo_low']:+.0f} to {report['elo_high']:+.0f})")
     spread = f"{report['points_low']:+.3f} to {report['points_high']:+.3f}"
-    print(f"points  {report['points_per_game']:+.3f} per game (95 %: {spread})")
+    less = ", luck taken off" if report["luck_adjusted"] else ""
+    print(f"points  {report['points_per_game']:+.3f} per game (95 %: {spread}){less}")
     if test := report["sprt"]:
         bounds = f"{test['lower']:.2f} to {test['upper']:.2f}"
         print(f"sprt    {test['verdict']}: log-likelihood ratio {test['llr']:.2f}, undecided from {bounds}")

@@ -61,7 +61,7 @@ class Gnubg:
             keys = [self._noisy(board, roll) for board, roll in asked]
         else:
             # Without `b` there is no position; it is written from the opponent's side.
-            keys = [find(board, *roll, n=self.ply, b=1)[1] for board, roll in asked]
+            keys = [find(board, *roll, n=int(self.ply), b=1)[1] for board, roll in asked]
         return _decode(keys)[:, ::-1]
 
     def probabilities(self, boards: np.ndarray, ply: int | None = None) -> np.ndarray:
@@ -86,7 +86,7 @@ class Gnubg:
         if ply not in range(MAX_PLY + 1):
             raise EngineError(f"ply is {ply!r}; it must be 0 to {MAX_PLY}")
         judge = _library().probabilities
-        return np.array([judge(board, ply) for board in boards.tolist()], np.float64).reshape(-1, 5)
+        return np.array([judge(board, int(ply)) for board in boards.tolist()], np.float64).reshape(-1, 5)
 
     def _noisy(self, board: list[list[int]], dice: list[int]) -> str:
         """The key of the position left, from the opponent's side."""

@@ -140,6 +140,9 @@ class GnubgProgram:
             raise self._failure(question, f"did not answer within {self.timeout:g} s") from None
         except OSError as error:
             raise self._failure(question, f"is not reachable ({error})") from None
+        except BaseException:  # interrupted: the answer would be taken for the next question's
+            self.close()
+            raise
         if not answer.endswith(b"\n") or answer.count(b"\n") > lines:
             raise self._failure(question, f"answered {answer!r}, more than was asked for")
         return answer.decode("utf-8", "replace").removesuffix("\n")
@@ -163,10 +166,14 @@ class GnubgProgram:
         self._log = home / "log"
         port = _free_port()
         with self._log.open("wb") as log:
-            self.process = process = _spawn([program, "-t", "-q", "-r"], home, log)
+            try:
+                self.process = process = _spawn([program, "-t", "-q", "-r"], home, log)
+            except OSError as error:
+                raise EngineError(f"{program} cannot be started: {error}") from error
         self._cleanup.callback(_end, process)
         # GNU Backgammon waits for the next controller if we go away without a word.
-        guard = _spawn(["sh", "-c", 'cat >/dev/null; kill -9 "$0"', str(process.pid)], home)
+        last_will = 'cat >/dev/null; kill -9 "$0"; rm -rf "$1"'
+        guard = _spawn(["sh", "-c", last_will, str(process.pid), str(home)], home)
         self._cleanup.callback(_end, guard)
         assert process.stdin is not None
         settings = _SETTINGS.format(ply=self.ply, address=_ADDRESS, port=port)

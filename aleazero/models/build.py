@@ -31,6 +31,7 @@ class ModelConfig:
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
+    coarse_inputs: bool = False  # mlp: the first layer too computes as the others do: inputs are flags and small counts
     compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
 
     def problems(self) -> list[str]:
@@ -76,7 +77,8 @@ class Model:
         compute = jnp.dtype(_compute(config.compute))
         if config.kind == "cnn" or (config.kind == "auto" and len(spec.observation_shape) == 3):
             return ResidualCNN(config.width, config.blocks, config.pooling_every, config.head_width, heads, compute)
-        return ResidualMLP(config.width, config.blocks, heads, compute)
+        inputs = compute if config.coarse_inputs else jnp.dtype(jnp.float32)
+        return ResidualMLP(config.width, config.blocks, heads, compute, inputs)
 
     def init(self, key: Array) -> Weights:
         """Fresh float32 weights."""

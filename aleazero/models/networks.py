@@ -47,13 +47,13 @@ class ResidualMLP(nn.Module):
     blocks: int
     heads: dict[str, Any]
     compute: Any
+    inputs: Any  # of the first layer: scores and counts may need more than bfloat16's eight bits
 
     @nn.compact
     def __call__(self, observation: Array) -> Output:
         """`[B, ...]` observations."""
-        # The first layer is float32: scores and counts need more than bfloat16's eight bits.
-        x = observation.reshape(observation.shape[0], -1).astype(jnp.float32)
-        x = nn.Dense(self.width, dtype=jnp.float32, name="stem")(x).astype(self.compute)
+        x = observation.reshape(observation.shape[0], -1).astype(self.inputs)
+        x = nn.Dense(self.width, dtype=self.inputs, name="stem")(x).astype(self.compute)
         for i in range(self.blocks):
             y = nn.LayerNorm(dtype=self.compute, name=f"norm_{i}")(x)
             y = nn.relu(nn.Dense(self.width, dtype=self.compute, name=f"in_{i}")(y))

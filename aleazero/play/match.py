@@ -47,6 +47,15 @@ class TurnPlayer(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
+class Rolls:
+    """What nature did in the games of a match, each `[R]`."""
+
+    states: np.ndarray  # [R, P] uint8: packed, before it
+    outcome: np.ndarray  # [R] int
+    game: np.ndarray  # [R] int: row * 2 + column of the result
+
+
+@dataclasses.dataclass(frozen=True)
 class MatchResult:
     """What came of a match; rows are pairs, columns the player's seat (0, 1)."""
 
@@ -54,12 +63,16 @@ class MatchResult:
     opponent: str
     points: np.ndarray  # [P, 2] float64: the player's points; NaN where the game was stopped
     plies: np.ndarray  # [P, 2] int: moves, nature's included
+    rolls: Rolls | None = None  # where asked for
 
 
 def play_match(
-    game: Game, player: Player | TurnPlayer, opponent: Player | TurnPlayer, *, pairs: int, seed: int, opening_plies: int = 0
+    game: Game, player: Player | TurnPlayer, opponent: Player | TurnPlayer, *, pairs: int, seed: int, opening_plies: int = 0, record: bool = False
 ) -> MatchResult:
-    """`pairs` pairs of games, all at once. The first `opening_plies` moves are random, the same in both games."""
+    """`pairs` pairs of games, all at once. The first `opening_plies` moves are random, the same in both games.
+
+    With `record` what nature did is kept.
+    """
     if game.spec.num_players != 2:
         raise GameContractError("match", f"{game.spec.name} has {game.spec.num_players} player; a match needs two")
     table = _table(game)
@@ -67,7 +80,8 @@ def play_match(
     pair = jnp.repeat(jnp.arange(pairs), 2)
     seat = jnp.tile(jnp.arange(2), pairs)  # the player's
     # On a device by name, as weights leave it: or else searches are compiled for the first move and again for others.
-    states, ply = jax.device_put(table.start(word, pair), jax.local_devices()[0])
+    states, ply, first, drew = jax.device_put(table.start(word, pair), jax.local_devices()[0])
+    rolls = [_noted(first, drew, jnp.ones(pair.shape, bool))] if record else []
     move = 0
     while True:
         over = states.terminated | (ply >= game.spec.max_plies)
@@ -78,11 +92,25 @@ def play_match(
             decided = table.opening(states, word, jnp.uint32(move), pair)
         else:
             decided = _ask(table, player, opponent, states, mine, over, word, move)
-        states, ply = table.settle(states, ply, over, decided, word, jnp.uint32(move), pair)
+        states, ply, before, drew = table.settle(states, ply, over, decided, word, jnp.uint32(move), pair)
+        if record:
+            rolls.append(_noted(before, drew, ~over))
         move += 1
     returns = np.asarray(jnp.take_along_axis(states.returns, seat[:, None], 1))[:, 0].astype(np.float64)
     points = np.where(np.asarray(states.terminated), returns, np.nan)
-    return MatchResult(player.name, opponent.name, points.reshape(-1, 2), np.asarray(ply).reshape(-1, 2))
+    return MatchResult(
+        player=player.name,
+        opponent=opponent.name,
+        points=points.reshape(-1, 2),
+        plies=np.asarray(ply).reshape(-1, 2),
+        rolls=Rolls(*(np.concatenate(x) for x in zip(*rolls, strict=True))) if record else None,
+    )
+
+
+def _noted(before: Array, drew: Array, going: Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fields of `Rolls` for one move of all games."""
+    rows = np.flatnonzero(np.asarray((drew >= 0) & going))
+    return np.asarray(before)[rows], np.asarray(drew)[rows], rows
 
 
 def _ask(
@@ -151,11 +179,14 @@ class Table:
         self.game = game
 
     @functools.partial(jax.jit, static_argnums=0)
-    def start(self, seed: Array, pair: Array) -> tuple[Any, Array]:
-        """First decision states; both games of a pair begin alike."""
-        states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, 0, pair))
-        states, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, 0, pair))
-        return states, (drew >= 0).astype(jnp.int32)
+    def start(self, seed: Array, pair: Array) -> tuple[Any, Array, Array, Array]:
+        """First decision states and plies; packed states before nature's first move, and what it was.
+
+        Both games of a pair begin alike.
+        """
+        first = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, 0, pair))
+        states, drew = draw(self.game, first, lane_keys(seed, Role.OPENING, 0, pair))
+        return states, (drew >= 0).astype(jnp.int32), jax.vmap(self.game.pack)(first), drew
 
     @functools.partial(jax.jit, static_argnums=0)
     def opening(self, states: Any, seed: Array, move: Array, pair: Array) -> Any:
@@ -212,10 +243,14 @@ class Table:
     @functools.partial(jax.jit, static_argnums=0)
     def settle(
         self, states: Any, ply: Array, over: Array, decided: Any, seed: Array, move: Array, pair: Array
-    ) -> tuple[Any, Array]:
-        """The games after what was decided and nature's answers; finished ones stay as they are."""
+    ) -> tuple[Any, Array, Array, Array]:
+        """The games after what was decided and nature's answers; finished ones stay as they are.
+
+        Then packed what was decided, and nature's answers, -1 where it gave none.
+        """
         after, drew = draw(self.game, decided, lane_keys(seed, Role.CHANCE, move, pair))
-        return where_lanes(over, states, after), jnp.where(over, ply, ply + 1 + (drew >= 0))
+        ply = jnp.where(over, ply, ply + 1 + (drew >= 0))
+        return where_lanes(over, states, after), ply, jax.vmap(self.game.pack)(decided), drew
 
 
 @functools.cache

@@ -40,7 +40,9 @@ def position(opponent: list[int], mover: list[int]) -> np.ndarray:
 def wander(count: int, seed: int = 0, strong: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
     """Positions and dice from games of random and GNU's moves mixed."""
     rng = np.random.default_rng(seed)
-    boards, rolls, board = [], [], START
+    boards: list[np.ndarray] = []
+    rolls: list[np.ndarray] = []
+    board = START
     while len(boards) < count:
         dice = rng.integers(1, 7, 2)
         boards.append(board)
@@ -71,7 +73,7 @@ ONE_PLAY = position(side(p1=2, p2=2, p4=4, p5=3, p9=1, p14=1, p16=1, p17=1), sid
 
 
 @library
-def test_a_ply_is_the_mean_over_21_rolls_of_the_play_that_is_best_at_0_ply():
+def test_a_ply_is_the_mean_over_21_rolls_of_the_play_that_is_best_at_0_ply() -> None:
     gnu = Gnubg()
     boards, _ = wander(40, seed=3)
     for board in boards[[0, 11, 25, 39]]:
@@ -87,7 +89,7 @@ def test_a_ply_is_the_mean_over_21_rolls_of_the_play_that_is_best_at_0_ply():
 
 
 @library
-def test_0_ply_plays_what_it_judges_best():
+def test_0_ply_plays_what_it_judges_best() -> None:
     boards, dice = wander(150, seed=4)
     chosen = Gnubg().after_equities(Gnubg(0).choose(boards, dice))
     best = [Gnubg().after_equities(candidates(*decision)).max() for decision in zip(boards, dice, strict=True)]
@@ -96,7 +98,7 @@ def test_0_ply_plays_what_it_judges_best():
 
 @library
 @pytest.mark.parametrize(("ply", "number"), [(1, 25), (2, 4)])
-def test_deeper_plies_play_the_best_of_the_filtered_plays(ply: int, number: int):
+def test_deeper_plies_play_the_best_of_the_filtered_plays(ply: int, number: int) -> None:
     boards, dice = wander(number, seed=5)
     gnu = Gnubg(ply)
     chosen = gnu.choose(boards, dice)
@@ -110,7 +112,7 @@ def test_deeper_plies_play_the_best_of_the_filtered_plays(ply: int, number: int)
 
 @library
 @pytest.mark.parametrize("ply", [0, 1, 2])
-def test_openings_that_everybody_knows(ply: int):
+def test_openings_that_everybody_knows(ply: int) -> None:
     known = {
         (3, 1): [(8, 5), (6, 5)],
         (2, 4): [(8, 4), (6, 4)],
@@ -123,7 +125,7 @@ def test_openings_that_everybody_knows(ply: int):
 
 
 @library
-def test_values_are_the_movers_in_points():
+def test_values_are_the_movers_in_points() -> None:
     nearly_won = position(side(p23=1, p20=14), side(p1=2))
     gnu = Gnubg()
     assert gnu.equities(nearly_won[None])[0] == pytest.approx(3.0)  # every roll bears off both: a backgammon
@@ -136,7 +138,7 @@ def test_values_are_the_movers_in_points():
     assert Gnubg(1).equities(START[None])[0] == gnu.equities(START[None], 1)[0] != gnu.equities(START[None], 0)[0]
 
 
-def test_points_of_games_just_won():
+def test_points_of_games_just_won() -> None:
     finished = {
         1: [side(p1=1), side(p24=14), side(p1=13, bar=1)],
         2: [side(p6=15), side(p18=1, p1=14)],
@@ -149,7 +151,7 @@ def test_points_of_games_just_won():
 
 
 @library
-def test_finished_games_are_worth_their_points_at_every_ply():
+def test_finished_games_are_worth_their_points_at_every_ply() -> None:
     after = np.array([position(side(p6=14), side()), position(side(p1=14, bar=1), side()), START])
     for ply in (0, 1, 2):
         value = Gnubg().after_equities(after, ply)
@@ -161,7 +163,7 @@ def test_finished_games_are_worth_their_points_at_every_ply():
 
 
 @library
-def test_plays_are_from_the_movers_side():
+def test_plays_are_from_the_movers_side() -> None:
     board = position(side(p4=1, p6=5, p8=3, p13=4, p24=2), side(p6=5, p8=3, p13=5, bar=2))
     plays = candidates(board, np.array([3, 4]))
     assert is_among(played(board, (25, 21), (25, 22)), plays)
@@ -173,21 +175,21 @@ def test_plays_are_from_the_movers_side():
 
 
 @library
-def test_where_one_die_only_can_be_played_it_is_the_higher():
+def test_where_one_die_only_can_be_played_it_is_the_higher() -> None:
     either_but_not_both = position(side(p6=2, p8=2, p14=2, p15=2), side(p24=1))
     assert candidates(either_but_not_both, np.array([1, 6]))[:, 1].tolist() == [side(p18=1)]
 
 
 @library
-@pytest.mark.parametrize("engine", [Gnubg(0), Gnubg(1), Gnubg(2), Gnubg(0, 0.3), Pubeval()], ids=repr)
-def test_without_a_choice_every_engine_plays_what_must_be(engine: Gnubg | Pubeval):
-    after = engine.choose(np.array([NO_ENTRY, ONE_PLAY]), np.array([[3, 1], [5, 3]]))
-    assert np.array_equal(after[0], NO_ENTRY)
-    assert np.array_equal(after[1], played(ONE_PLAY, (25, 22)))
+def test_without_a_choice_every_engine_plays_what_must_be() -> None:
+    for engine in (Gnubg(0), Gnubg(1), Gnubg(2), Gnubg(0, 0.3), Pubeval()):
+        after = engine.choose(np.array([NO_ENTRY, ONE_PLAY]), np.array([[3, 1], [5, 3]]))
+        assert np.array_equal(after[0], NO_ENTRY)
+        assert np.array_equal(after[1], played(ONE_PLAY, (25, 22)))
 
 
 @library
-def test_a_forced_play_is_ranked_with_its_value():
+def test_a_forced_play_is_ranked_with_its_value() -> None:
     for board, dice, steps in ((NO_ENTRY, [6, 6], []), (ONE_PLAY, [3, 5], [(25, 22)])):
         plays, equities = ranked(board, np.array(dice))
         assert np.array_equal(plays, played(board, *steps)[None])
@@ -195,7 +197,7 @@ def test_a_forced_play_is_ranked_with_its_value():
 
 
 @library
-def test_ranked_plays_are_all_plays_with_their_values():
+def test_ranked_plays_are_all_plays_with_their_values() -> None:
     last = position(side(p1=15), side(p1=1, p2=1))  # one play wins a gammon, one does not win yet
     boards, dice = wander(30, seed=6)
     for board, roll in [*zip(boards, dice, strict=True), (last, np.array([1, 2]))]:
@@ -222,7 +224,7 @@ def possible(draw: st.DrawFn) -> np.ndarray:
 @library
 @settings(max_examples=60, deadline=None)
 @given(possible(), st.tuples(st.integers(1, 6), st.integers(1, 6)))
-def test_every_engine_plays_legally_anywhere(board: np.ndarray, dice: tuple[int, int]):
+def test_every_engine_plays_legally_anywhere(board: np.ndarray, dice: tuple[int, int]) -> None:
     plays = candidates(board, np.array(dice))
     for engine in (Gnubg(0), Gnubg(1), Gnubg(0, 0.5), Pubeval()):
         assert is_among(engine.choose(board[None], np.array([dice]))[0], plays)
@@ -230,7 +232,7 @@ def test_every_engine_plays_legally_anywhere(board: np.ndarray, dice: tuple[int,
 
 
 @library
-def test_a_batch_is_its_rows():
+def test_a_batch_is_its_rows() -> None:
     boards, dice = wander(20, seed=7)
     for engine in (Gnubg(0), Gnubg(0, 0.1), Pubeval()):
         together = engine.choose(boards, dice)
@@ -244,7 +246,7 @@ def test_a_batch_is_its_rows():
 
 
 @library
-def test_noise_repeats_and_costs_what_it_should():
+def test_noise_repeats_and_costs_what_it_should() -> None:
     boards, dice = wander(200, seed=8, strong=0.9)
     exact = Gnubg().after_equities(Gnubg().choose(boards, dice))
 
@@ -260,7 +262,7 @@ def test_noise_repeats_and_costs_what_it_should():
     assert 0.01 < loss(Pubeval()) < 0.08
 
 
-def test_noise_is_standard_normal():
+def test_noise_is_standard_normal() -> None:
     draws = np.array([_normal(str(i)) for i in range(4000)])
     assert abs(draws.mean()) < 0.06
     assert draws.std() == pytest.approx(1.0, abs=0.05)
@@ -287,7 +289,7 @@ def untouchable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("untouchable")
-def test_impossible_positions_are_all_named_and_never_reach_the_library():
+def test_impossible_positions_are_all_named_and_never_reach_the_library() -> None:
     boards, dice = np.array(list(IMPOSSIBLE.values())), np.full((len(IMPOSSIBLE), 2), 3)
     questions = [Gnubg().choose, Pubeval().choose, Gnubg(0, 0.1).choose]
     for ask in [*questions, lambda boards, _: Gnubg().equities(boards)]:
@@ -299,7 +301,7 @@ def test_impossible_positions_are_all_named_and_never_reach_the_library():
 
 
 @pytest.mark.usefixtures("untouchable")
-def test_only_the_mover_may_have_finished_in_a_position_that_is_left():
+def test_only_the_mover_may_have_finished_in_a_position_that_is_left() -> None:
     for text in ("both sides have borne off", "the opponent has no checkers"):
         board = next(board for name, board in IMPOSSIBLE.items() if text in name)
         with pytest.raises(EngineError, match=text):
@@ -307,7 +309,7 @@ def test_only_the_mover_may_have_finished_in_a_position_that_is_left():
 
 
 @pytest.mark.usefixtures("untouchable")
-def test_dice_and_shapes_are_checked_with_the_positions():
+def test_dice_and_shapes_are_checked_with_the_positions() -> None:
     with pytest.raises(EngineError) as error:
         Gnubg().choose(IMPOSSIBLE["the mover has 16 checkers"][None], np.array([[7, 0], [1, 1]]))
     assert str(error.value).split("\n") == [
@@ -323,14 +325,14 @@ def test_dice_and_shapes_are_checked_with_the_positions():
         candidates(START, np.array([-1, 3]))
 
 
-def test_many_problems_are_counted():
+def test_many_problems_are_counted() -> None:
     with pytest.raises(EngineError) as error:
         check(np.zeros((20, 2, 25), np.int64))
     assert str(error.value).endswith("\nand 12 more")
 
 
 @pytest.mark.usefixtures("untouchable")
-def test_settings_out_of_range_are_all_named():
+def test_settings_out_of_range_are_all_named() -> None:
     with pytest.raises(EngineError, match=r"(?s)ply is 3; .*noise is -1"):
         Gnubg(3, -1)
     with pytest.raises(EngineError, match="noise is for ply 0"):
@@ -342,27 +344,27 @@ def test_settings_out_of_range_are_all_named():
             Gnubg().equities(START[None], ply)
 
 
-def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gnubg_nn", None)
     for ask in (Gnubg, Pubeval, lambda: candidates(START, np.array([3, 1])), lambda: ranked(START, np.array([3, 1]))):
         with pytest.raises(MissingExtra, match=r"gnubg-nn.*pip install 'aleazero\[engines\]'"):
             ask()
 
 
-def test_importing_the_engines_imports_no_engine():
+def test_importing_the_engines_imports_no_engine() -> None:
     program = "import sys, aleazero.engines.gnubg, aleazero.engines.gnubg_program; sys.exit('gnubg_nn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @library
-def test_engines_travel_to_other_processes():
+def test_engines_travel_to_other_processes() -> None:
     boards, dice = wander(5, seed=9)
     for engine in (Gnubg(0, 0.1, 7), Pubeval()):
         assert np.array_equal(pickle.loads(pickle.dumps(engine.choose))(boards, dice), engine.choose(boards, dice))
 
 
 @library
-def test_answers_do_not_depend_on_what_was_asked_before(tmp_path: Path):
+def test_answers_do_not_depend_on_what_was_asked_before(tmp_path: Path) -> None:
     boards, dice = wander(60, seed=10)
     program = (
         "import numpy as np; from aleazero.engines.gnubg import Gnubg\n"

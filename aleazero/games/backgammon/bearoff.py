@@ -172,9 +172,12 @@ class Bearoff:
 
     def best_play(self, mover: ArrayLike, other: ArrayLike, dice: tuple[int, int]) -> tuple[np.ndarray, AfterRoll]:
         """The play of a roll that brings one position `[6]` the most points: the checkers it leaves, and its value."""
-        if not all(die in range(1, 7) for die in dice):
-            raise BearoffError(f"the dice are {dice}; each must be 1 to 6")
-        after = plays(_position(mover), dice)
+        if len(dice) != 2 or not all(die in range(1, 7) for die in dice):
+            raise BearoffError(f"the dice are {dice}; there must be two, each 1 to 6")
+        position = _position(mover)
+        if position.ndim != 1:
+            raise BearoffError(f"best_play takes one position [{POINTS}], not {position.shape}")
+        after = plays(position, dice)
         values = self.after_roll(after, other).moved
         best = int((values * _OUTCOME_POINTS).sum(-1).argmax())
         return after[best], AfterRoll(values[best])

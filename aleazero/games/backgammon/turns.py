@@ -109,18 +109,17 @@ def listing(turns: Turns, size: int) -> tuple[Chunk, Turns, Array]:
     board = move(move(board, one, by_one), two, by_two)
     # The rest of a double.
     left = jnp.where(larger == smaller, turns.length[lane] - 2, 0)
-    rest, places = _rest(board, larger, two, left)
-    number = jnp.where(left > 0, jax.lax.population_count(rest).astype(jnp.int32).sum(0), 1)
+    number = jnp.where(left > 0, _sizes(_rest(board, larger, two, left)[0]).sum(0), 1)
     number = jnp.where(exists, number, 0)
+    # Kept as they are: fused into what reads them below, they would be worked out for every play anew.
+    lane, board, two, larger, left, number = jax.lax.optimization_barrier((lane, board, two, larger, left, number))
     before = jnp.cumsum(number) - number - turns.skip
     listed = before[-1] + number[-1]  # plays of these entries not listed before
     # Plays.
     place = jnp.arange(size, dtype=jnp.int32)
     at = _spread(before, size)
-    board, die, left = _gather((board, larger, left), at)
-    rank = place - before[at]
-    rest, places = rest.T[at].T, places.T[at].T
-    third, fourth = _nth_pair(rest, places, rank)
+    board, die, last, left = _gather((board, larger, two, left), at)
+    third, fourth = _nth_pair(*_rest(board, die, last, left), place - before[at])
     more = left > 0
     third, fourth = jnp.where(more, third, 0), jnp.where(left > 1, fourth, 0)
     board = move(move(board, third, die), fourth, die)
@@ -168,7 +167,7 @@ def _seconds(
 
 
 def _falling(planes: Planes, mine: Array, blocked: Array, firsts: Array, die: Array, allowed: Array) -> Array:
-    """`[15, B]`: of a double, the sources of the next move for each source of this one, not above it."""
+    """`[15, B]`: of a double, the sources of the second move for each source of the first, not above it."""
     mine, blocked, die, allowed = (x[None] for x in (mine, blocked, die, allowed))
     may = (firsts & allowed) != 0
     after = (mine & ~(firsts & ~several(planes)[None])) | landing(firsts, die)
@@ -176,13 +175,13 @@ def _falling(planes: Planes, mine: Array, blocked: Array, firsts: Array, die: Ar
 
 
 def _rest(board: Board, die: Array, last: Array, left: Array) -> tuple[Array, Array]:
-    """`[15, W]`: how a double goes on after two moves, the second from `last`; and the places its words belong to."""
+    """`[15, M]`: how a double goes on after two moves, the second from `last`: fourth sources for each third one."""
     mine, blocked = some(board.mine), several(board.theirs)
-    places = each_place(mine)
     allowed = sources(mine, blocked, die) & ((last << 1) - 1)
-    fourth = _falling(board.mine, mine, blocked, places, die, allowed)
-    third = jnp.where((places & allowed[None]) != 0, places, 0)  # a word with one bit: the third move ends the play
-    return jnp.where((left > 1)[None], fourth, third), places
+    thirds = each_place(mine)
+    fourths = _falling(board.mine, mine, blocked, thirds, die, allowed)
+    # Where the third move ends the play, its word has one bit.
+    return jnp.where((left > 1)[None], fourths, thirds & allowed[None]), thirds
 
 
 def _double_length(board: Board, die: Array) -> Array:
@@ -227,12 +226,15 @@ def _nth_bit(word: Array, number: Array) -> Array:
 
 def _nth_pair(words: Array, places: Array, number: Array) -> tuple[Array, Array]:
     """Of words `[15, M]` and the places they belong to: the place and the bit that have `number` pairs before them."""
-    sizes = jax.lax.population_count(words).astype(jnp.int32)
+    sizes = _sizes(words)
     before = jnp.cumsum(sizes, 0) - sizes
     here = (before <= number[None]) & (number[None] < before + sizes)
-    word = jnp.where(here, words, 0).sum(0, dtype=jnp.uint32)
-    place = jnp.where(here, places, 0).sum(0, dtype=jnp.uint32)
+    word, place = (jnp.where(here, x, 0).sum(0, dtype=jnp.uint32) for x in (words, places))
     return place, _nth_bit(word, number - jnp.where(here, before, 0).sum(0))
+
+
+def _sizes(words: Array) -> Array:
+    return jax.lax.population_count(words).astype(jnp.int32)
 
 
 def _spread(before: Array, size: int) -> Array:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from aleazero.games.backgammon import turns
-from aleazero.games.backgammon.board import Board
 from aleazero.games.backgammon.game import Backgammon
 from aleazero.games.wander import wander
 from tests.games.backgammon import reference
@@ -57,10 +56,10 @@ def listed() -> Lister:
 
 
 def batches(rolled: list[Rolled]) -> Iterator[list[Rolled]]:
-    """Parts of exactly LANES; the last one is filled up with its own last position."""
+    """Parts of exactly LANES; the last one is filled up with the start."""
     for first in range(0, len(rolled), LANES):
         part = rolled[first : first + LANES]
-        yield part + part[-1:] * (LANES - len(part))
+        yield part + [((START, START), (2, 1))] * (LANES - len(part))
 
 
 def states_of(rolled: list[Rolled], left: list[int] | None = None) -> Any:
@@ -110,24 +109,23 @@ def test_the_rest_of_a_turn_is_that_of_the_reference(listed: Lister):
             rolled.append((position, (rng.choice([larger, smaller]), 0)))
         dice_left.append(rolled[-1][1][:1] * left[-1])
     (batch,) = batches(rolled)
-    found = per_lane(*listed(states_of(batch, left + left[-1:] * (LANES - len(left)))), LANES)
+    found = per_lane(*listed(states_of(batch, left + [2] * (LANES - len(left)))), LANES)
     for (position, _), dice, ends in zip(rolled, dice_left, found, strict=False):
         assert sorted(ends) == sorted(reference.plays(position, dice)), f"{dice} in {position}"
 
 
 def test_a_turn_goes_on_where_an_action_has_left_it(listed: Lister):
     """The plays after a first checker are those plays of the whole turn that the checker can begin."""
-    rolled = [r for kind in KINDS for r in some_of(kind, 63, seed=3)]
-    begun, starts, seats = [], [], []
-    for position, dice in rolled:
-        for source, die in reference.legal(position, dice_of(*dice))[:2]:
-            begun.append((position, dice, source, die))
+    begun = [
+        (position, dice, source, die)
+        for kind in KINDS
+        for position, dice in some_of(kind, 63, seed=3)
+        for source, die in reference.legal(position, dice_of(*dice))[:2]
+    ]
     (batch,) = batches([(position, dice) for position, dice, _, _ in begun])
-    actions = np.array([(source - 1) * 6 + die - 1 for _, _, source, die in begun])
-    actions = np.concatenate([actions, np.repeat(actions[-1:], LANES - len(actions))])
-    after = jax.jit(jax.vmap(GAME.apply_action))(states_of(batch), jnp.asarray(actions))
-    found = per_lane(*listed(after), LANES)
-    del starts, seats
+    actions = [(source - 1) * 6 + die - 1 for _, _, source, die in begun]
+    actions += [5 * 6] * (LANES - len(actions))  # 6/5
+    found = per_lane(*listed(jax.jit(jax.vmap(GAME.apply_action))(states_of(batch), jnp.asarray(actions))), LANES)
     for (position, dice, source, die), ends in zip(begun, found, strict=False):
         following = reference.moved(position, source, die)
         rest = reference.without(dice_of(*dice), die)
@@ -159,8 +157,9 @@ def keys_from_letters(letters: list[str]) -> np.ndarray:
 
 def in_order(owner: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """`[n, 2]` numbers that stand for owners and keys, sorted; what comes twice stays twice."""
-    rows = np.concatenate([keys, np.zeros((len(keys), 2), np.uint8), owner.astype("<u4").view(np.uint8).reshape(-1, 4)], 1)
-    numbers = np.ascontiguousarray(rows).view("<u8").reshape(-1, 2)
+    lanes = owner.astype("<u4").view(np.uint8).reshape(-1, 4)
+    rows = np.concatenate([keys, np.zeros((len(keys), 2), np.uint8), lanes], 1)
+    numbers = rows.view("<u8").reshape(-1, 2)
     return numbers[np.lexsort((numbers[:, 0], numbers[:, 1]))]
 
 
@@ -235,20 +234,114 @@ def near_the_widest(number: int) -> list[Rolled]:
 
 
 def test_plays_are_those_of_gnubg(gnubg: Any, listed: Lister):
-    kinds = {kind: some_of(kind, LANES, seed=1) for kind in KINDS}
-    kinds |= {"random play": random_play(), "strong play": strong_play(gnubg, 3 * LANES)}
+    kinds = {kind: some_of(kind, LANES // 4 if kind == "blots" else LANES, seed=1) for kind in KINDS}
+    kinds |= {"random play": random_play(), "strong play": strong_play(gnubg, 4 * LANES)}
     kinds["doubles in play"] = [(position, (i % 6 + 1,) * 2) for i, (position, _) in enumerate(kinds["strong play"])]
-    kinds["wide"] = near_the_widest(LANES // 4)
+    kinds["wide"] = near_the_widest(126)
     numbers = {kind: assert_as_gnubg(gnubg, listed, rolled) for kind, rolled in kinds.items()}
     assert len({row for rolled in kinds.values() for row in rolled}) > 20_000
     assert max(numbers["wide"]) > 2000
     assert sum(number == 1 for number in numbers["bar"]) > 100  # many of them passes
 
 
-@pytest.mark.parametrize("die", WIDEST)
-def test_the_widest_doubles(die: int, listed: Lister):
-    (batch,) = batches([(widest(die), (die, die))])
+def test_the_widest_doubles(listed: Lister):
+    (batch,) = batches([(widest(die), (die, die)) for die in WIDEST])
+    found = per_lane(*listed(states_of(batch)), LANES)
+    for ends, (number, points) in zip(found, WIDEST.values(), strict=False):
+        assert len(ends) == len(set(ends)) == number, points
+
+
+# ---- what the listing is
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_where_nobody_is_to_play_the_one_play_changes_nothing(over: bool, listed: Lister):
+    rng = random.Random(9)
+    positions = [drawn(rng, KINDS[i % len(KINDS)]) for i in range(LANES)]
+    if over:
+        positions = [((0,) * 26, theirs) for _, theirs in positions]
+    states = reference.states(positions, [(0, 0)] * LANES, [0] * LANES)
+    assert np.asarray(states.terminated).all() if over else np.asarray(states.is_chance).all()
+    owner, after = listed(states)
+    assert owner.tolist() == list(range(LANES))
+    for one, two in zip(jax.tree.leaves(states), jax.tree.leaves(after), strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_afterstates_are_states_where_nature_is_next_or_the_game_is_over(listed: Lister):
+    rolled = [r for kind in KINDS for r in some_of(kind, LANES // 8, seed=5)]
+    race = plus((0,) * 26, [1, 2]), plus((0,) * 26, [5] * 15)
+    (batch,) = batches([*rolled, (race, (6, 5)), (race, (2, 2))])
     states = states_of(batch)
-    owner, after = listed(jax.tree.map(lambda x: x[:LANES], states))
-    ends = reference.positions(jax.tree.map(lambda x: x[owner == 0], after))
-    assert len(ends) == len(set(ends)) == WIDEST[die][0]
+    owner, after = listed(states)
+    assert np.array_equal(after.to_play, np.asarray(states.to_play)[owner])
+    assert np.array_equal(after.is_chance, ~after.terminated)
+    won = np.array([reference.points(position) for position in reference.positions(after)])
+    assert np.array_equal(after.terminated, won > 0)
+    assert set(won) == {0, 1, 2, 3}
+    assert np.array_equal(after.returns[:, 0], np.where(after.to_play == 0, won, -won))
+    assert np.array_equal(after.returns[:, 1], -after.returns[:, 0])
+    for field in (after.dice, after.left, after.opening):
+        assert not field.any()
+
+
+def mixed_bag() -> Any:
+    """Lanes with one play beside lanes with thousands, and beside lanes where two moves lead nowhere."""
+    shut = (plus((0,) * 26, [25, 24, 24]), plus((0,) * 26, [p for p in range(1, 7) for _ in range(2)]))
+    rolled: list[Rolled] = [((START, START), (2, 1)), (shut, (6, 6)), (widest(1), (1, 1)), (shut, (5, 2))]
+    rolled += [(widest(6), (6, 6)), *[r for kind in KINDS for r in some_of(kind, 3, seed=6)], (shut, (4, 4))]
+    return states_of(rolled)
+
+
+def stream(step: Any, cursor: Any, read: Any) -> list[tuple[int, ...]]:
+    """Every play in the order of the listing, as numbers."""
+    rows, done = [], False
+    while not done:
+        chunk, cursor, done = step(cursor)
+        owner, mine, theirs = read(chunk)
+        rows += np.column_stack([owner, mine, theirs])[: int(chunk.count)].tolist()
+    return [tuple(row) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def in_one_piece() -> list[tuple[int, ...]]:
+    return listing_in(5000)
+
+
+def listing_in(size: int) -> list[tuple[int, ...]]:
+    states = mixed_bag()
+    step = jax.jit(lambda cursor: turns.listing(cursor, size))
+    cursor = jax.jit(GAME.plays_start)(states)
+    return stream(step, cursor, lambda c: (c.owner, np.stack(c.board.mine, -1), np.stack(c.board.theirs, -1)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_the_size_of_a_chunk_changes_neither_plays_nor_their_order(size: int, in_one_piece: list[tuple[int, ...]]):
+    assert len(in_one_piece) > 4000
+    assert [row[0] for row in in_one_piece] == sorted(row[0] for row in in_one_piece)
+    assert listing_in(size) == in_one_piece
+
+
+@pytest.mark.parametrize("chunk", [1, 300])
+def test_the_chunk_of_the_game_changes_neither_plays_nor_their_order(chunk: int, in_one_piece: list[tuple[int, ...]]):
+    game, states = Backgammon(chunk=chunk), mixed_bag()
+    lanes = len(states.to_play)
+
+    @jax.jit
+    def step(cursor: Any) -> Any:
+        plays = game.plays(states, cursor)
+        return plays, plays.cursor, plays.done
+
+    cursor = jax.jit(game.plays_start)(states)
+    assert jax.eval_shape(step, cursor)[0].owner.shape == (chunk * lanes,)
+    found = stream(step, cursor, lambda c: (c.owner, c.afterstates.mine, c.afterstates.theirs))
+    assert found == in_one_piece
+
+
+def test_a_cursor_keeps_its_shape_so_that_a_device_can_loop():
+    states = jax.eval_shape(mixed_bag)
+    cursor = jax.eval_shape(GAME.plays_start, states)
+    following = jax.eval_shape(GAME.plays, states, cursor).cursor
+    assert jax.tree.structure(cursor) == jax.tree.structure(following)
+    kinds = [[(x.shape, x.dtype, x.weak_type) for x in jax.tree.leaves(c)] for c in (cursor, following)]
+    assert kinds[0] == kinds[1]

@@ -1,0 +1,137 @@
+"""Players that are programs: GNU Backgammon at some ply, with noise or as Debian's program; pubeval.
+
+Joins engines, which speak plain positions, to a game's states. They are extras: nothing here is imported in training.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax import Array
+
+from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.game import Game
+
+KINDS = ("gnubg", "pubeval")
+_ENGINES = ("nn", "debian")
+
+
+class Engine(Protocol):
+    """What a backgammon engine does."""
+
+    def choose(self, boards: np.ndarray, dice: np.ndarray) -> np.ndarray:
+        """`[n, 2, 25]`: the positions it leaves."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EnginePlayer:
+    """An engine at the table."""
+
+    engine: Engine
+    name: str
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        """The states its turns leave; where it is not asked, the states as they are."""
+        from aleazero.games.backgammon.boards import afterstates, to_boards, to_dice
+
+        boards, rows = to_boards(states), np.flatnonzero(np.asarray(lanes))
+        boards[rows] = self.engine.choose(boards[rows], to_dice(states)[rows])
+        return afterstates(boards, np.asarray(states.to_play))
+
+
+def make(kind: str, detail: str, game: Game, text: str) -> EnginePlayer:
+    """The player `KIND:key=value;key=value`."""
+    if game.spec.name != "backgammon":
+        raise ConfigError(f"player {text!r}: {kind} plays backgammon, not {game.spec.name}")
+    options = _options(detail, text)
+    if kind == "pubeval":
+        if options:
+            raise ConfigError(f"player {text!r}: pubeval takes no options")
+        from aleazero.engines.gnubg import Pubeval
+
+        return EnginePlayer(Pubeval(), text)
+    problems = [str(UnknownName("option", key, ["ply", "noise", "engine"])) for key in options.keys() - _KNOWN]
+    ply, noise, engine = options.get("ply", "0"), options.get("noise", "0"), options.get("engine", "nn")
+    if not ply.isdecimal():
+        problems.append(f"ply is {ply!r}; it must be 0, 1 or 2")
+    try:
+        deviation = float(noise)
+    except ValueError:
+        problems.append(f"noise is {noise!r}; it must be a number of points, as in 0.06")
+    if engine not in _ENGINES:
+        problems.append(str(UnknownName("engine", engine, _ENGINES)))
+    if problems:
+        raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
+    return EnginePlayer(_gnubg(int(ply), deviation, engine, text), text)
+
+
+def _gnubg(ply: int, noise: float, engine: str, text: str) -> Engine:
+    from aleazero.engines.gnubg import Gnubg, candidates
+
+    if engine == "nn":
+        return Gnubg(ply, noise)
+    if noise:
+        raise ConfigError(f"player {text!r}: noise needs engine=nn")
+    from aleazero.engines.gnubg_program import GnubgProgram
+
+    return GnubgProgram(candidates, ply).__enter__()  # ends with the process
+
+
+_KNOWN = {"ply", "noise", "engine"}
+
+
+def _options(detail: str, text: str) -> dict[str, str]:
+    options = {}
+    for part in filter(None, detail.split(";")):
+        key, equals, value = part.partition("=")
+        if not equals or not value.strip():
+            raise ConfigError(f"player {text!r}: {part!r} is no option; write ply=1 or noise=0.06")
+        options[key.strip()] = value.strip()
+    return options
+
+
+# ---- luck
+
+
+class GnubgJudge:
+    """What rolls are worth by GNU Backgammon at 0-ply (`play.luck.Judge`), on several processes."""
+
+    def __init__(self, processes: int) -> None:
+        import multiprocessing
+
+        from aleazero.engines.gnubg import Gnubg
+
+        Gnubg()  # says what is missing before anything is started
+        self._pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+        self._parts = 4 * processes
+
+    def __call__(self, states: Any) -> np.ndarray:
+        """`[n, C]`: seat 0's expected points after each roll."""
+        from aleazero.games.backgammon.boards import to_boards
+        from aleazero.games.backgammon.game import MIXED, ROLLS
+
+        states = jax.tree.map(np.asarray, states)
+        boards = to_boards(states)[:, ::-1]  # whoever has moved gives the dice away
+        parts = self._pool.map(_after_rolls, np.array_split(boards, self._parts))
+        after = np.concatenate(list(parts))
+        roller = np.where(states.to_play == 0, -1.0, 1.0)[:, None]
+        usual = np.concatenate([roller * after, np.zeros((len(after), 2 * MIXED - len(ROLLS)))], 1)
+        opening = np.concatenate([after[:, :MIXED], -after[:, :MIXED]], 1)
+        return np.where(states.opening[:, None], opening, usual)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        self._pool.shutdown()
+
+
+def _after_rolls(boards: np.ndarray) -> np.ndarray:
+    """`[n, 21]`: the points that row 1, who rolls, can expect after each roll."""
+    from aleazero.engines.gnubg import Gnubg
+
+    engine, rolls = Gnubg(), [(a, b) for a in range(1, 7) for b in range(1, a)] + [(d, d) for d in range(1, 7)]
+    worth = [engine.after_equities(engine.choose(boards, np.tile(roll, (len(boards), 1)))) for roll in rolls]
+    return np.stack(worth, 1) if len(boards) else np.zeros((0, len(rolls)))
