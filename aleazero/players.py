@@ -140,17 +140,22 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     if (kind == "bundled") == bool(detail):
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")
     model, weights = _load(kind, detail, game, root)
-    search = search_config(options, game, text)
+    search = search_config(options, game, text, model.config.policy)
     return network_player(game, model, jax.device_put(weights), search, text)
 
 
-def search_config(options: dict[str, str], game: Game, text: str) -> SearchConfig:
-    """How a network player looks ahead, from the options of its string."""
+def search_config(options: dict[str, str], game: Game, text: str, policy: bool = True) -> SearchConfig:
+    """How a network player looks ahead, from the options of its string; by whole turns if it has no `policy`."""
     problems = [
         str(UnknownName("player option", key, ["search", "sims"]))
         for key in sorted(options.keys() - {"search", "sims"})
     ]
-    kind = options.get("search", "gumbel")
+    kind = options.get("search", "gumbel" if policy else "expectimax")
+    if kind in SEARCHES and (kind == "expectimax") == policy:
+        problems.append(
+            f"search is {kind!r}; the network {'has' if policy else 'has no'} policy, so "
+            + ("its moves come from that: gumbel, mcts or none" if policy else "it chooses whole turns: expectimax")
+        )
     if kind not in SEARCHES:
         problems.append(str(UnknownName("search", kind, SEARCHES)))
     sims = options.get("sims", str(DEFAULT_SIMULATIONS))

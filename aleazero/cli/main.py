@@ -128,6 +128,10 @@ def evaluate(
     sprt: Annotated[
         str | None, Parameter(help="ELO0,ELO1: test whether the player is ELO1 better, and stop once that is decided.")
     ] = None,
+    luck: Annotated[
+        str,
+        Parameter(help="Who says what rolls are worth, so that luck can be taken off: auto, none, gnubg or network."),
+    ] = "auto",
     runs: Runs = None,
     device: Device = "auto",
     as_json: Json = False,
@@ -144,6 +148,7 @@ def evaluate(
         seed=seed,
         opening_plies=opening_plies,
         sprt_bounds=sprt,
+        luck=luck,
         runs=runs,
         as_json=as_json,
     )

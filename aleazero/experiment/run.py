@@ -27,6 +27,7 @@ from aleazero.experiment.statistics import Series
 from aleazero.observe.jsonl import read_jsonl, replace_file
 from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, RunReport
+from aleazero.play.match import TurnPlayer
 from aleazero.players import make_player
 from aleazero.rate import Positions, rate, solved_positions
 from aleazero.runs import RunFolder, delete_run
@@ -156,6 +157,7 @@ def _read(plan: Plan, root: Path, variant: str, seed: int, positions: Positions 
             series[measure.name] = measurements(records, measure, clock)
         elif positions is not None:
             player = make_player(f"run:{folder.name},search=none", plan.game, root)
+            assert not isinstance(player, TurnPlayer)  # no solved game has whole turns
             wrong = rate(plan.game, player, positions).overall
             numbers = (rows, seconds, wrong.value, wrong.low, wrong.high)
             series[measure.name] = Series(*(np.array([number], np.float64) for number in numbers))

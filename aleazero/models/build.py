@@ -92,6 +92,7 @@ class Model:
     def evaluate(self, weights: Weights, observation: Array) -> Prediction:
         """What a search needs (`core.records.Evaluate`)."""
         output = self.apply(weights, observation)
+        assert output.logits is not None, "a search that asks for a policy is not given a network without one"
         return Prediction(output.logits, expected_value(self.spec, self.opinion_of(output)))
 
     def opinion(self, weights: Weights, observation: Array) -> Array:

@@ -1,9 +1,9 @@
 """How lucky the players of a match were, so that it can be taken off the result.
 
-The luck of a roll is what it is worth, by some judge, less the mean over all rolls that could have come. Its expectation
-is zero whatever the judge says, so a result less its luck is as true as the result, and far less noisy if the judge knows
-the game. How much of the luck to take off is fitted: all of it between players as good as the judge, little where it
-misjudges how they go on.
+The luck of a roll is what it is worth, by some judge, less the mean over all rolls that could have come. Its
+expectation is zero whatever the judge says, so a result less its luck is as true as the result, and far less noisy if
+the judge knows the game. How much of the luck to take off is fitted: all of it between players as good as the judge,
+little where it misjudges how they go on.
 Knows what chance did in a match; neither games nor judges.
 """
 
@@ -19,7 +19,7 @@ from aleazero.core.game import Game
 from aleazero.play.match import MatchResult
 
 Judge = Callable[[Any], np.ndarray]
-"""`judge(states [n])` -> `[n, C]`: seat 0's expected points after each outcome of chance; any number where impossible."""
+"""`judge(states [n])` -> `[n, C]`: seat 0's expected points after each outcome of chance; anything where impossible."""
 
 BATCH = 4096  # states judged at once
 

@@ -1,7 +1,7 @@
 """Matches: two players, every game twice with the seats swapped and the same openings and chance draws.
 
-So luck and the first move's advantage fall out of the difference. A game that is stopped has no result. Where a game has
-whole turns, a match goes turn by turn, so that both games of a pair meet the same dice whatever the players are.
+So luck and the first move's advantage fall out of the difference. A game that is stopped has no result. Where a game
+has whole turns, a match goes turn by turn, so that both games of a pair meet the same dice whatever the players are.
 Knows players by what they choose; not what they are made of.
 """
 
@@ -67,7 +67,14 @@ class MatchResult:
 
 
 def play_match(
-    game: Game, player: Player | TurnPlayer, opponent: Player | TurnPlayer, *, pairs: int, seed: int, opening_plies: int = 0, record: bool = False
+    game: Game,
+    player: Player | TurnPlayer,
+    opponent: Player | TurnPlayer,
+    *,
+    pairs: int,
+    seed: int,
+    opening_plies: int = 0,
+    record: bool = False,
 ) -> MatchResult:
     """`pairs` pairs of games, all at once. The first `opening_plies` moves are random, the same in both games.
 

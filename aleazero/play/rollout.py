@@ -23,6 +23,7 @@ from aleazero.core.struct import struct, where_lanes
 
 STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at most; at least not at all
 
+
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
     """How games are played to learn from. The budget of a full search is `search.max_simulations`."""

@@ -95,9 +95,7 @@ class TurnRollout:
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
         return where_lanes(after.terminated | truncated, self._fresh(seed, number + 1, lanes), going), row
 
-    def _look_at_every_roll(
-        self, weights: Weights, before: Any, drew: Array, lots: Array | None
-    ) -> tuple[Array, Any]:
+    def _look_at_every_roll(self, weights: Weights, before: Any, drew: Array, lots: Array | None) -> tuple[Array, Any]:
         """The mean over all rolls of what is expected after the best answer, and the answer to the roll drawn."""
         game = self.game
         chances = jax.vmap(game.chance_probs)(before)

@@ -133,7 +133,7 @@ def _reversed(x: Array) -> Array:
 
 def counts(planes: Planes) -> Array:
     """`[..., 26]` int32: checkers on each place."""
-    places = jnp.arange(PLACES, dtype=jnp.uint32)
+    places = jax.lax.broadcasted_iota(jnp.uint32, (*planes[0].shape, PLACES), planes[0].ndim)
     numbers = [(((plane[..., None] >> places) & 1) << i).astype(jnp.int32) for i, plane in enumerate(planes)]
     return numbers[0] + numbers[1] + numbers[2] + numbers[3]
 
@@ -154,9 +154,3 @@ def points_won(board: Board) -> Array:
     back = (some(board.theirs) & jnp.uint32(HOME | THEIR_BAR)) != 0
     won = some(board.mine) == 0
     return jnp.where(won, 1 + nothing_off.astype(jnp.int32) + (nothing_off & back).astype(jnp.int32), 0)
-
-
-def choose_lanes(condition: Array, yes: Board, no: Board) -> Board:
-    """One of two boards, lane by lane."""
-    chosen: Board = jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
-    return chosen

@@ -1,7 +1,7 @@
 """Backgammon positions as plain numbers, `[n, 2, 25]`, for engines and files; and back to states.
 
-Row 0 is the opponent, row 1 the player to move or, before a roll, who has just moved; each counts its own points 1 to 24,
-then its bar. On the host.
+Row 0 is the opponent, row 1 the player to move or, before a roll, who has just moved; each counts its own points 1 to
+24, then its bar. On the host.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ def rolled(boards: np.ndarray, dice: np.ndarray, to_play: np.ndarray) -> Backgam
     states = afterstates(boards, to_play)
     dice = np.sort(np.asarray(dice), -1)[:, ::-1]
     left = np.where(dice[:, 0] == dice[:, 1], 4, 2)
-    return _states(
-        states.mine, states.theirs, states.to_play, jnp.asarray(dice, jnp.int8), jnp.asarray(left, jnp.int8)
-    )
+    return _states(states.mine, states.theirs, states.to_play, jnp.asarray(dice, jnp.int8), jnp.asarray(left, jnp.int8))
 
 
 def _counts(side: np.ndarray) -> np.ndarray:
