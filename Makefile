@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup train test lint wheel mutants clean
+.PHONY: setup programs train test lint wheel mutants clean
 
 setup: $(STAMP)
 
@@ -14,6 +14,14 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
+
+# Debian packages that tests and matches call: GNU Backgammon as referee. Installed when root; else the command is shown.
+DEBIAN := gnubg
+programs:
+	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN) >/dev/null; \
+	  else echo "some tests need: sudo apt-get install $(DEBIAN)"; fi
 
 # A few minutes of Connect Four on this machine's CPU: ends with a rating, a plot and the command to play against it.
 train: setup
@@ -26,7 +34,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 # All tests, on every core; the wheel, installed into an environment of its own; a sample of the mutants.
-test: lint
+test: programs lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(MAKE) wheel
 	$(BIN)/python scripts/mutate.py --sample 5
