@@ -33,6 +33,7 @@ from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.search.build import build_search
 from aleazero.search.expectimax import Expectimax
+from aleazero.search.plies import Plies
 from aleazero.search.settings import make_knobs
 
 
@@ -204,7 +205,9 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         "other_plies": play.start_plies,
     }
     if config.search.kind == "expectimax":
-        return TurnRollout(search=Expectimax(game, model.opinion), every_roll=play.every_roll, **common)
+        search = Expectimax(game, model.opinion)
+        look_ahead = functools.partial(Plies(search, 1).opinion, ply=1) if play.every_roll else None
+        return TurnRollout(search=Plies(search, config.search.ply), look_ahead=look_ahead, **common)
     return Rollout(search=build_search(game, config.search), evaluate=model.evaluate, **common)
 
 

@@ -6,6 +6,7 @@ Joins engines, which speak plain positions, to a game's states. They are extras:
 from __future__ import annotations
 
 import dataclasses
+import math
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from aleazero.core.game import Game
 
 KINDS = ("gnubg", "pubeval")
 _ENGINES = ("nn", "debian")
+_PLIES = ("0", "1", "2")
+_KNOWN = {"ply", "noise", "engine"}
 
 
 class Engine(Protocol):
@@ -35,7 +38,7 @@ class EnginePlayer:
     name: str
 
     def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
-        """The states its turns leave; where it is not asked, the states as they are."""
+        """The states its turns leave."""
         from aleazero.games.backgammon.boards import afterstates, to_boards, to_dice
 
         boards, rows = to_boards(states), np.flatnonzero(np.asarray(lanes))
@@ -54,34 +57,37 @@ def make(kind: str, detail: str, game: Game, text: str) -> EnginePlayer:
         from aleazero.engines.gnubg import Pubeval
 
         return EnginePlayer(Pubeval(), text)
-    problems = [str(UnknownName("option", key, ["ply", "noise", "engine"])) for key in options.keys() - _KNOWN]
+    problems = [str(UnknownName("option", key, _KNOWN)) for key in sorted(options.keys() - _KNOWN)]
     ply, noise, engine = options.get("ply", "0"), options.get("noise", "0"), options.get("engine", "nn")
-    if not ply.isdecimal():
+    if ply not in _PLIES:
         problems.append(f"ply is {ply!r}; it must be 0, 1 or 2")
-    try:
-        deviation = float(noise)
-    except ValueError:
-        problems.append(f"noise is {noise!r}; it must be a number of points, as in 0.06")
+    deviation = _number(noise)
+    if not 0 <= deviation < math.inf:
+        problems.append(f"noise is {noise!r}; it must be a number of points from 0 on, as in 0.06")
+    elif deviation and (ply != "0" or engine == "debian"):
+        problems.append(f"noise is {noise!r}; it is for ply=0 and engine=nn")
     if engine not in _ENGINES:
         problems.append(str(UnknownName("engine", engine, _ENGINES)))
     if problems:
         raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
-    return EnginePlayer(_gnubg(int(ply), deviation, engine, text), text)
+    return EnginePlayer(_gnubg(int(ply), deviation, engine), text)
 
 
-def _gnubg(ply: int, noise: float, engine: str, text: str) -> Engine:
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _gnubg(ply: int, noise: float, engine: str) -> Engine:
     from aleazero.engines.gnubg import Gnubg, candidates
 
     if engine == "nn":
         return Gnubg(ply, noise)
-    if noise:
-        raise ConfigError(f"player {text!r}: noise needs engine=nn")
     from aleazero.engines.gnubg_program import GnubgProgram
 
     return GnubgProgram(candidates, ply).__enter__()  # ends with the process
-
-
-_KNOWN = {"ply", "noise", "engine"}
 
 
 def _options(detail: str, text: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from jax import Array
 
 from aleazero import checkpoint as checkpoints
 from aleazero import engine_players, export
-from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.errors import ConfigError, GameContractError, UnknownName
 from aleazero.core.game import Game, seat_sign
 from aleazero.core.records import Weights
 from aleazero.judges import Judge, exact_judge
@@ -30,11 +30,13 @@ from aleazero.play.match import Player, TurnPlayer
 from aleazero.play.rollout import random_actions
 from aleazero.runs import find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
-from aleazero.search.expectimax import Expectimax, Turn
+from aleazero.search.expectimax import Expectimax, Turn, rank_turns
+from aleazero.search.plies import Plies
 from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
+PLIES = ("0", "1", "2")
 AnyPlayer = Player | TurnPlayer
 _WRITTEN = {"bundled": "bundled", "run": "run:NAME[@STEP]", "path": "path:FOLDER"}  # players that are networks
 
@@ -101,6 +103,7 @@ class TurnNetworkPlayer:
     model: Model
     weights: Weights
     name: str
+    ply: int = 0
 
     def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
         """The states its turns leave."""
@@ -108,7 +111,15 @@ class TurnNetworkPlayer:
 
     def look(self, states: Any) -> Turn:
         """The turns, with what they are worth."""
-        return _turns(self.game, self.model)(self.weights, states)
+        return _turns(self.game, self.model, self.ply)(self.weights, states)
+
+    def rank(self, states: Any) -> Turn:
+        """Every turn of one position, states `[1]`, the best first; on the host."""
+        return rank_turns(_expectimax(self.game, self.model), self.weights, states)
+
+    def judge(self, states: Any) -> Turn:
+        """What states that turns have left are worth to whoever left them."""
+        return _judged(self.game, self.model)(self.weights, states)
 
     def after_rolls(self, states: Any) -> np.ndarray:
         """`[n, C]`: seat 0's expected points after each roll at chance states (`play.luck.Judge`)."""
@@ -118,7 +129,7 @@ class TurnNetworkPlayer:
 def network_player(game: Game, model: Model, weights: Weights, search: SearchConfig, name: str) -> AnyPlayer:
     """The player that a network and a way to look ahead make."""
     if search.kind == "expectimax":
-        return TurnNetworkPlayer(game, model, weights, name)
+        return TurnNetworkPlayer(game, model, weights, name, search.ply)
     return NetworkPlayer(game, model, weights, search, name)
 
 
@@ -144,11 +155,35 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     return network_player(game, model, jax.device_put(weights), search, text)
 
 
+def whole_turn(game: Game, player: AnyPlayer, states: Any, keys: Array) -> list[int]:
+    """The actions of a player's turn in one game, states `[1]`, legal ones; one action where a game has no turns."""
+    everybody = jnp.ones(1, bool)
+    state = jax.tree.map(lambda x: x[0], states)
+    where = f"which is not legal in {game.notation.format_state(state)!r}"
+    if isinstance(player, TurnPlayer):
+        left = jax.tree.map(lambda x: x[0], player.turn(states, everybody, keys))
+        wanted = np.asarray(_pack(game)(left))
+        for actions, after in game.notation.turns(state):
+            if np.array_equal(_pack(game)(after), wanted):
+                return actions
+        raise GameContractError("turn", f"player {player.name!r} chose a turn, {where}")
+    turn: list[int] = []
+    while True:
+        chosen = int(player.choose(states, everybody, keys)[0])
+        if chosen < 0 or chosen not in np.asarray(_legal(game)(states)):
+            raise GameContractError("turn", f"player {player.name!r} chose action {chosen}, {where}")
+        turn.append(chosen)
+        after = _apply(game)(states, jnp.array([chosen], jnp.int32))
+        if game.plays is None or after.is_chance[0] or after.terminated[0] or after.to_play[0] != states.to_play[0]:
+            return turn
+        states, keys = after, jax.vmap(lambda key: jax.random.fold_in(key, len(turn)))(keys)
+
+
 def search_config(options: dict[str, str], game: Game, text: str, policy: bool = True) -> SearchConfig:
     """How a network player looks ahead, from the options of its string; by whole turns if it has no `policy`."""
     problems = [
-        str(UnknownName("player option", key, ["search", "sims"]))
-        for key in sorted(options.keys() - {"search", "sims"})
+        str(UnknownName("player option", key, ["search", "sims", "ply"]))
+        for key in sorted(options.keys() - {"search", "sims", "ply"})
     ]
     kind = options.get("search", "gumbel" if policy else "expectimax")
     if kind in SEARCHES and (kind == "expectimax") == policy:
@@ -156,14 +191,23 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
             f"search is {kind!r}; the network {'has' if policy else 'has no'} policy, so "
             + ("its moves come from that: gumbel, mcts or none" if policy else "it chooses whole turns: expectimax")
         )
+    elif kind == "expectimax" and game.plays is None:
+        problems.append(f"search is {kind!r}; {game.spec.name} has no whole turns to choose from")
     if kind not in SEARCHES:
         problems.append(str(UnknownName("search", kind, SEARCHES)))
     sims = options.get("sims", str(DEFAULT_SIMULATIONS))
     if not sims.isdecimal() or int(sims) < 1:
         problems.append(f"sims is {sims!r}; it must be a whole number from 1 on")
+    ply = options.get("ply", "0")
+    if ply not in PLIES:
+        problems.append(f"ply is {ply!r}; it must be 0, 1 or 2")
+    elif "ply" in options and kind != "expectimax":
+        problems.append(f"ply is {ply!r}; it is for search=expectimax")
+    if "sims" in options and kind == "expectimax":
+        problems.append(f"sims is {sims!r}; expectimax looks at whole turns: write ply=1")
     if problems:
         raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
-    config = SearchConfig(kind=SEARCHES[kind], max_simulations=int(sims))  # type: ignore[arg-type]
+    config = SearchConfig(kind=SEARCHES[kind], max_simulations=int(sims), ply=int(ply))  # type: ignore[arg-type]
     config.check(game.spec)
     return config
 
@@ -245,6 +289,21 @@ def _random(game: Game) -> Callable[[Any, Array], Array]:
 
 
 @functools.cache
+def _legal(game: Game) -> Callable[[Any], Array]:
+    return jax.jit(jax.vmap(game.legal_list))
+
+
+@functools.cache
+def _apply(game: Game) -> Callable[[Any, Array], Any]:
+    return jax.jit(jax.vmap(game.apply_action))
+
+
+@functools.cache
+def _pack(game: Game) -> Callable[[Any], Array]:
+    return jax.jit(game.pack)
+
+
+@functools.cache
 def _uniform(count: int) -> Callable[[Array], Array]:
     return jax.jit(lambda keys: jax.vmap(lambda key: jax.random.uniform(key, (count,)))(keys))
 
@@ -256,14 +315,23 @@ def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., Sea
 
 
 @functools.cache
-def _turns(game: Game, model: Model) -> Callable[..., Turn]:
-    search = Expectimax(game, model.opinion)
-    return jax.jit(search.best)
+def _expectimax(game: Game, model: Model) -> Expectimax:
+    return Expectimax(game, model.opinion)
+
+
+@functools.cache
+def _turns(game: Game, model: Model, ply: int) -> Callable[..., Turn]:
+    return jax.jit(Plies(_expectimax(game, model), ply).best)
+
+
+@functools.cache
+def _judged(game: Game, model: Model) -> Callable[..., Turn]:
+    return jax.jit(_expectimax(game, model).judge)
 
 
 @functools.cache
 def _after_rolls(game: Game, model: Model) -> Callable[..., Array]:
-    search = Expectimax(game, model.opinion)
+    search = _expectimax(game, model)
 
     def worth(weights: Weights, states: Any) -> Array:
         def after(outcome: Array) -> Array:

@@ -204,6 +204,39 @@ def test_a_search_that_does_not_fit_the_game_is_refused() -> None:
         build_parts(config)
 
 
+def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
+    assert resolve("backgammon", preset="quick", environ={}).search.kind == "expectimax"
+    for assignments, said in (
+        (["model.policy=true"], "search.kind is 'expectimax'; model.policy must be false: whole turns are chosen by"),
+        (["search.kind=gumbel"], "search.kind is 'gumbel'; model.policy must be true: its moves come from it"),
+        (
+            ["search.kind=gumbel", "model.policy=true", "selfplay.every_roll=true"],
+            "selfplay.every_roll needs search.kind 'expectimax', not 'gumbel'",
+        ),
+        (["targets.td_lambda=1"], "targets.wait is false; td_lambda must then stay below 1"),
+        (["selfplay.start_plies=0"], "selfplay.start_plies is 0; it must be at least 1"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            resolve("backgammon", preset="quick", environ={}, assignments=assignments)
+        (line,) = str(caught.value).splitlines()
+        assert line.startswith(said)
+    config = resolve("pig", preset="quick", environ={}, assignments=["search.kind=expectimax", "model.policy=false"])
+    with pytest.raises(ConfigError, match=r"search\.kind is 'expectimax', but pig has no whole-turn plays"):
+        build_parts(config)
+
+
+def test_rows_that_do_not_wait_need_little_room() -> None:
+    settings = ["selfplay.num_games=8", "selfplay.moves_per_rollout=16", "replay.min_rows=1"]
+    config = resolve("backgammon", preset="quick", environ={}, assignments=[*settings, "replay.capacity_rows=256"])
+    game = make_game("backgammon")
+    assert isinstance(game, Game)
+    config.check(game)
+    with pytest.raises(ConfigError, match=r"replay\.capacity_rows is 255; .* need at least 256"):
+        changed(config, "replay.capacity_rows=255").check(game)
+    with pytest.raises(ConfigError, match="need at least"):
+        changed(config, "targets.wait=true").check(game)
+
+
 def test_the_least_capacity_that_is_named_is_enough() -> None:
     config = resolve("pig", preset="quick", environ={}, assignments=["replay.min_rows=1", "replay.capacity_rows=1"])
     with pytest.raises(ConfigError) as caught:

@@ -21,12 +21,25 @@ from aleazero.core.keys import Role, lane_keys
 from aleazero.games.pig import Pig
 from aleazero.games.registry import make_game
 from aleazero.games.tictactoe import TicTacToe
-from aleazero.models.build import Model, build_model
-from aleazero.players import NetworkPlayer, RandomPlayer, SolverPlayer, bundled_folder, make_player
+from aleazero.games.wander import wander
+from aleazero.models.build import Model, ModelConfig, build_model
+from aleazero.play.match import TurnPlayer
+from aleazero.players import (
+    NetworkPlayer,
+    RandomPlayer,
+    SolverPlayer,
+    TurnNetworkPlayer,
+    bundled_folder,
+    make_player,
+    network_player,
+)
 from aleazero.runs import RunFolder
+from aleazero.search.expectimax import Expectimax
 from aleazero.search.settings import SearchConfig
 from aleazero.solvers.tictactoe import solve_moves
 from tests.games.conftest import quick_compile  # noqa: F401
+from tests.games.tiny import MOVES
+from tests.play.test_turns import Toss
 
 pytestmark = pytest.mark.usefixtures("quick_compile")
 
@@ -175,6 +188,7 @@ def test_how_a_network_looks_ahead(options: str, config: SearchConfig, exported:
 def said_of(states: Any) -> tuple[jax.Array, jax.Array]:
     """The network's likeliest legal move, and its opinion, without a player."""
     output = model().apply(weights(3), jax.vmap(GAME.observe)(states))
+    assert output.logits is not None
     legal = jax.vmap(GAME.legal_list)(states) >= 0  # each move in its own place
     return jnp.where(legal, output.logits, -jnp.inf).argmax(-1), jax.nn.softmax(output.value)
 
@@ -203,7 +217,7 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("randm", UnknownName, "unknown player 'randm': did you mean 'random'? known: bundled, path:FOLDER, random, "),
+        ("randm", UnknownName, "unknown player 'randm': did you mean 'random'? known: bundled, gnubg, path:FOLDER, "),
         ("", UnknownName, "unknown player ''"),
         ("sims=4", UnknownName, "unknown player 'sims=4'"),
         ("random:5", ConfigError, "player 'random:5': 'random' takes no options"),
@@ -216,8 +230,12 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
         ("run:trained,sims=", ConfigError, "'sims=' is no option"),
         ("run:trained,", ConfigError, "'' is no option"),
         ("run:trained,=4", ConfigError, "'=4' is no option"),
-        ("run:trained,sim=4", ConfigError, "unknown player option 'sim': did you mean 'sims'? known: search, sims"),
-        ("run:trained,search=gumble", ConfigError, "unknown search 'gumble': did you mean 'gumbel'? known: gumbel, "),
+        ("run:trained,sim=4", ConfigError, "unknown player option 'sim': did you mean 'sims'? known: ply, search, "),
+        (
+            "run:trained,search=gumble",
+            ConfigError,
+            "unknown search 'gumble': did you mean 'gumbel'? known: expectimax, gumbel, ",
+        ),
         ("run:trained,sims=0", ConfigError, "sims is '0'; it must be a whole number from 1 on"),
         ("run:trained,sims=-1", ConfigError, "sims is '-1'; it must be"),
         ("run:trained,sims=many", ConfigError, "sims is 'many'; it must be"),
@@ -284,3 +302,112 @@ def test_networks_of_other_rules_are_refused(runs: Path, exported: Path) -> None
 def test_a_folder_that_is_no_network_is_named(folder: str, tmp_path: Path) -> None:
     with pytest.raises(export.ExportError, match="is no exported network"):
         make_player(f"path:{tmp_path / folder}", GAME)
+
+
+# ---- networks that choose whole turns
+
+
+BACKGAMMON, TOSS = make_game("backgammon"), Toss(16)
+VALUE = ModelConfig(kind="mlp", width=8, blocks=1, policy=False, compute="float32")
+
+
+@functools.cache
+def turn_player() -> TurnNetworkPlayer:
+    made = build_model(VALUE, TOSS.spec)
+    loud = jax.tree.map(lambda w: w * 3, jax.jit(made.init)(jax.random.key(0)))
+    player = network_player(TOSS, made, loud, SearchConfig(kind="expectimax"), "it")
+    assert isinstance(player, TurnNetworkPlayer)
+    return player
+
+
+@pytest.fixture
+def turn_runs(tmp_path: Path) -> Path:
+    """A root with a run of backgammon by whole turns, and one by actions."""
+    assert isinstance(BACKGAMMON, Game)
+    for name, settings in (("turns", []), ("actions", ["search.kind=gumbel", "model.policy=true"])):
+        size = ["model.width=8", "model.blocks=0"]
+        config = resolve("backgammon", preset="quick", environ={}, assignments=[*size, *settings])
+        folder = RunFolder(tmp_path / name)
+        folder.path.mkdir()
+        folder.write_config(config)
+        fresh = jax.jit(build_model(config.model, BACKGAMMON.spec).init)(jax.random.key(1))
+        facts = {"game": "backgammon", "game_version": BACKGAMMON.spec.version}
+        checkpoint.save(folder.checkpoints, 5, {"average": fresh}, facts)
+    return tmp_path
+
+
+def test_a_network_without_a_policy_chooses_whole_turns(turn_runs: Path) -> None:
+    assert isinstance(BACKGAMMON, Game)
+    for text in ("run:turns", "run:turns,search=expectimax", "run:turns@5, search = expectimax"):
+        player = make_player(text, BACKGAMMON, turn_runs)
+        assert isinstance(player, TurnNetworkPlayer)
+        assert isinstance(player, TurnPlayer)
+        assert player.name == text
+    other = make_player("run:actions,sims=4", BACKGAMMON, turn_runs)
+    assert isinstance(other, NetworkPlayer)
+    assert not isinstance(other, TurnPlayer)
+
+
+@pytest.mark.parametrize("search", ["gumbel", "mcts", "none"])
+def test_a_network_without_a_policy_refuses_searches_that_ask_for_one(search: str, turn_runs: Path) -> None:
+    assert isinstance(BACKGAMMON, Game)
+    text = f"run:turns,search={search}"
+    with pytest.raises(ConfigError) as raised:
+        make_player(text, BACKGAMMON, turn_runs)
+    assert str(raised.value) == (
+        f"player {text!r}: search is {search!r}; the network has no policy, so it chooses whole turns: expectimax"
+    )
+
+
+def test_a_network_with_a_policy_refuses_whole_turns(turn_runs: Path, runs: Path) -> None:
+    assert isinstance(BACKGAMMON, Game)
+    said = "search is 'expectimax'; the network has policy, so its moves come from that: gumbel, mcts or none"
+    for text, game, root in (
+        ("run:actions,search=expectimax", BACKGAMMON, turn_runs),
+        ("run:trained,search=expectimax", GAME, runs),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            make_player(text, game, root)
+        assert str(raised.value) == f"player {text!r}: {said}"
+
+
+def test_a_game_without_whole_turns_has_none_to_choose_from(tmp_path: Path) -> None:
+    made = build_model(VALUE, GAME.spec)
+    folder = export.write(tmp_path / "value", made, jax.jit(made.init)(jax.random.key(0)), {}, onnx=False)
+    with pytest.raises(ConfigError, match="search is 'expectimax'; tictactoe has no whole turns to choose from"):
+        make_player(f"path:{folder}", GAME)
+
+
+@functools.cache
+def tossing() -> tuple[Any, Any]:
+    """States of Toss: where a turn begins, and where nature rolls; both seats."""
+    steps = wander(TOSS, lanes=8, plies=60, seed=2)
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), steps.state)
+    begins, rolls = ~flat.is_chance & ~flat.terminated & (flat.moves_left == MOVES), flat.is_chance
+    return tuple(jax.tree.map(lambda x, r=rows: x[np.flatnonzero(r)[:48]], flat) for rows in (begins, rolls))
+
+
+def test_turns_are_those_of_the_search() -> None:
+    player, (states, _) = turn_player(), tossing()
+    wanted = jax.jit(Expectimax(TOSS, player.model.opinion).best)(player.weights, states)
+    found = player.turn(states, jnp.ones(48, bool), keys(48))
+    jax.tree.map(np.testing.assert_array_equal, found, wanted.afterstates)
+    jax.tree.map(np.testing.assert_array_equal, player.look(states), wanted)
+    assert len(np.unique(wanted.value)) > 5
+
+
+def test_rolls_are_worth_what_the_answers_are_to_seat_0() -> None:
+    player, (_, states) = turn_player(), tossing()
+    assert set(states.to_play.tolist()) == {0, 1}
+    found = player.after_rolls(states)
+    chances = np.asarray(jax.jit(jax.vmap(TOSS.chance_probs))(states))
+    assert found.shape == chances.shape
+    for outcome in range(4):
+        rolled = jax.jit(jax.vmap(TOSS.apply_chance, (0, None)))(states, jnp.int32(outcome))
+        after = jax.tree.map(np.asarray, player.turn(rolled, jnp.ones(48, bool), keys(48)))
+        said = np.asarray(player.model.opinion(player.weights, jax.vmap(TOSS.observe)(after)))
+        mover = np.where(after.terminated, 1.0, said[:, 0] - said[:, 1])  # whoever rolled has moved, and may have won
+        wanted = np.where(after.to_play == 0, mover, -mover)
+        possible = chances[:, outcome] > 0
+        np.testing.assert_allclose(found[possible, outcome], wanted[possible], atol=1e-5)
+        assert after.terminated[possible].any() == (outcome < 2)

@@ -68,7 +68,11 @@ def evaluate(
     judge = _luck_judge(luck, game, first, second, problems)
     if problems:
         raise ConfigError("\n".join(problems))
-    points, lucky, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds, judge)
+    try:
+        points, lucky, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds, judge)
+    finally:
+        if isinstance(judge, engine_players.GnubgJudge):
+            judge.close()
     if np.isnan(points).all():
         raise AleaError(
             f"no game of {points.size} came to an end within {game.spec.max_plies} plies, so there is nothing to rate; "
@@ -144,7 +148,7 @@ def play_chunks(
 ) -> Iterator[MatchResult]:
     """A match of `pairs` pairs a chunk at a time, at most `chunk` pairs each.
 
-    Chunks are equally large, so that players compile once; what the last has too much is left out by `all_points`.
+    Chunks are equally large, so that players compile once; what the last has too much is for the caller to leave out.
     """
     count = -(-pairs // chunk)
     size = -(-pairs // count)
@@ -200,9 +204,11 @@ def _luck_judge(wanted: str, game: Game, player: AnyPlayer, opponent: AnyPlayer,
         if game.spec.chance != "explicit" or game.plays is None:
             return None
         try:
-            return engine_players.GnubgJudge(os.cpu_count() or 1)
+            if game.spec.name == "backgammon":
+                return engine_players.GnubgJudge(os.cpu_count() or 1)
         except MissingExtra:
-            return networks[0].after_rolls if networks else None
+            pass
+        return networks[0].after_rolls if networks else None
     if wanted == "gnubg":
         if game.spec.name != "backgammon":
             problems.append(f"luck is 'gnubg', which knows backgammon, not {game.spec.name}")

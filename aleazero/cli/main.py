@@ -162,6 +162,11 @@ def rate(
     positions: Annotated[
         int | None, Parameter(help="How many positions (Connect Four: of each phase); all if left out, in Pig 10,000.")
     ] = None,
+    decisions: Annotated[
+        Path | None,
+        Parameter(help="Backgammon: a file of labelled decisions, in place of the player's own, judged now."),
+    ] = None,
+    save: Annotated[Path | None, Parameter(help="Backgammon: write the decisions that are labelled now.")] = None,
     seed: Seed = 0,
     runs: Runs = None,
     device: Device = "auto",
@@ -171,7 +176,16 @@ def rate(
     _compute_on(device)
     from aleazero.cli import rate as command
 
-    return command.rate(game, player, positions=positions, seed=seed, runs=runs, as_json=as_json)
+    return command.rate(
+        game,
+        player,
+        positions=positions,
+        decisions=decisions,
+        save=save,
+        seed=seed,
+        runs=runs,
+        as_json=as_json,
+    )
 
 
 @app.command
@@ -183,6 +197,9 @@ def play(
     ] = None,
     seat: Annotated[Literal[1, 2], Parameter(help="Yours: 1 moves first.")] = 1,
     seed: Annotated[int | None, Parameter(help="Of the dice and the engine; another each time if left out.")] = None,
+    save: Annotated[
+        Path | None, Parameter(help="Backgammon: write the game, also if it is left, to FILE.mat or FILE.sgf.")
+    ] = None,
     runs: Runs = None,
     device: Device = "auto",
 ) -> int:
@@ -190,7 +207,53 @@ def play(
     _compute_on(device)
     from aleazero.cli import play as command
 
-    return command.play(game, player, seat=seat, seed=seed, runs=runs)
+    return command.play(game, player, seat=seat, seed=seed, save=save, runs=runs)
+
+
+@app.command
+def hint(
+    game: GameName,
+    *,
+    position_id: Annotated[str | None, Parameter(help="GNU Backgammon's, of the player to move.")] = None,
+    dice: Annotated[str | None, Parameter(help="With a position ID, as in 31.")] = None,
+    xgid: Annotated[str | None, Parameter(allow_leading_hyphen=True, help="A position with its dice.")] = None,
+    player: Player = "bundled",
+    count: Annotated[int, Parameter(help="How many plays to show.")] = 5,
+    runs: Runs = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Rank the plays of a backgammon position, with equities and chances."""
+    _compute_on(device)
+    from aleazero.cli import hint as command
+
+    return command.hint(
+        game,
+        position_id=position_id,
+        dice=dice,
+        xgid=xgid,
+        player=player,
+        count=count,
+        runs=runs,
+        as_json=as_json,
+    )
+
+
+@app.command
+def serve(
+    game: GameName,
+    *,
+    player: Player = "bundled",
+    host: Annotated[str, Parameter(help="The address to listen on; whoever reaches it may ask.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port to listen on; 0 for any that is free.")] = 1234,
+    runs: Runs = None,
+    device: Device = "auto",
+) -> int:
+    """Play backgammon for GNU Backgammon, as its external player."""
+    _compute_on(device)
+    from aleazero.cli import serve as command
+
+    return command.serve(game, player, host=host, port=port, runs=runs)
 
 
 @app.command

@@ -1,7 +1,8 @@
 """`alea play`: a game in the terminal, against a player or between two people.
 
 `Session` is the whole conversation over two streams; the rules, the dice and the engine are the ones of matches.
-Randomness is named by seed and move, so taking a move back does not change what nature has in store.
+Randomness is named by seed and move, so taking a move back does not change what nature has in store. Where a game has
+whole turns, a move is a turn: people may type it at once or a part at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import dataclasses
 import functools
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,12 +22,12 @@ import numpy as np
 from aleazero.cli.advice import advice
 from aleazero.cli.common import game_of, players_of, seed_problems
 from aleazero.core.compilation import keep_compiled_programs
-from aleazero.core.errors import GameContractError, NotationError
+from aleazero.core.errors import AleaError, NotationError
 from aleazero.core.game import Game, outcome_index
 from aleazero.core.keys import Role, lane_keys
-from aleazero.play.match import Player
+from aleazero.games.backgammon.files import WRITERS, GameRecord, record_turn
 from aleazero.play.rollout import draw
-from aleazero.players import bundled_folder
+from aleazero.players import AnyPlayer, bundled_folder, whole_turn
 
 LINE = 78
 FEW_MOVES = 24  # are listed without being asked for
@@ -36,7 +37,7 @@ a move     in the game's notation, or its number in the list
 moves      the legal moves
 board      the position again
 eval       what the engine thinks of your position
-undo       back to your decision before this one
+undo       back to your decision before this one; within a turn, to its beginning
 resign     give the game up
 quit       leave (as does the end of the input)
 help       this list"""
@@ -49,11 +50,23 @@ class Position:
     states: Any  # [1]
     move: int  # players' moves so far
     ply: int  # moves so far, nature's included
+    begun: Turn | None = None  # the turn in the middle of which it is
 
     @property
     def state(self) -> Any:
         """The one state."""
-        return jax.tree.map(lambda x: x[0], self.states)
+        return _only(self.states)
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """What a player has done since it was its turn."""
+
+    state: Any  # where it began
+    actions: tuple[int, ...]
+
+
+Choices = list[tuple[str, list[int]]]  # moves: their names and actions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +91,19 @@ class Session:
     """One game, from the first position to its end."""
 
     def __init__(
-        self, game: Game, engine: Player | None, people: frozenset[int], seed: int, source: IO[str], out: IO[str]
+        self, game: Game, engine: AnyPlayer | None, people: frozenset[int], seed: int, source: IO[str], out: IO[str]
     ) -> None:
         """`people` are the seats that are asked; the engine has the others, and is asked for its opinion."""
+        self.turns: list[Turn] = []  # that were played, whole ones
+        self.winner: int | None = None  # a seat, also where the other one resigned
+        self.points = 0.0  # the winner's; 1 where the other one resigned
+        self.resigned = False
         self._game, self._engine, self._people, self._seed = game, engine, people, seed
         self._source, self._out = source, out
         self._notation = game.notation
         self._rules = _rules(game)
         self._decisions: list[Position] = []  # people's, before their moves: what `undo` goes back to
+        self._listed: tuple[Position, Choices] | None = None  # of the position last asked for
         self._commands: dict[str, Callable[[Position], None]] = {
             "moves": self._list_moves,
             "board": self._show,
@@ -101,8 +119,7 @@ class Session:
         first = jax.vmap(self._game.init)(self._keys(Role.INIT, 0))
         position: Position | None = self._settle(first, 0, 0, Role.OPENING)
         while position is not None and not self._is_over(position):
-            seat = int(position.states.to_play[0])
-            position = self._ask(position) if seat in self._people else self._reply(position)
+            position = self._step(position)
         if position is not None:
             self._show(position)
             self._say(self._result(position))
@@ -117,24 +134,47 @@ class Session:
         after, drew = self._rules.draw(states, self._keys(role, move))
         outcome = int(drew[0])
         if outcome >= 0:
-            before = jax.tree.map(lambda x: x[0], states)
-            self._say(f"chance: {self._notation.format_chance(before, outcome)}")
+            self._say(f"chance: {self._notation.format_chance(_only(states), outcome)}")
         return Position(after, move, ply + (outcome >= 0))
 
-    def _go(self, position: Position, action: int) -> Position:
-        after = self._rules.apply(position.states, jnp.array([action], jnp.int32))
-        settled = self._settle(after, position.move, position.ply + 1, Role.CHANCE)
+    def _step(self, position: Position) -> Position | None:
+        """The position after the next move, or an earlier one if a person goes back; None if the game is left."""
+        person = int(position.states.to_play[0]) in self._people
+        if forced := self._forced(position):
+            if person:
+                self._show(position)
+            self._say(f"{self._who(position)} cannot move: {self._name(position, forced)}")
+            return self._go(position, forced)
+        if person:
+            return self._ask(position)
+        assert self._engine is not None
+        actions = whole_turn(self._game, self._engine, position.states, self._keys(Role.MATCH, position.move))
+        self._say(f"{self._engine.name} plays {self._name(position, actions)}")
+        return self._go(position, actions)
+
+    def _go(self, position: Position, actions: Sequence[int]) -> Position:
+        """The position after actions; if they end the turn, after nature's answer."""
+        begun = position.begun or Turn(position.state, ())
+        turn = Turn(begun.state, (*begun.actions, *actions))
+        states = position.states
+        for action in actions:
+            states = self._rules.apply(states, jnp.array([action], jnp.int32))
+        if self._game.plays is not None and not _has_ended(states, turn.state):
+            return dataclasses.replace(position, states=states, begun=turn)
+        self.turns.append(turn)
+        settled = self._settle(states, position.move, position.ply + 1, Role.CHANCE)
         return dataclasses.replace(settled, move=position.move + 1)
 
-    def _reply(self, position: Position) -> Position:
-        assert self._engine is not None
-        keys = self._keys(Role.MATCH, position.move)
-        action = int(self._engine.choose(position.states, jnp.ones(1, bool), keys)[0])
+    def _back(self) -> Position:
+        """The decision before this one."""
+        position = self._decisions.pop()
+        del self.turns[position.move :]
+        return position
+
+    def _forced(self, position: Position) -> list[int]:
+        """The one action there is where it is to pass."""
         names = self._names(position)
-        if action not in names:
-            raise GameContractError("play", f"player {self._engine.name!r} chose action {action}, which is not legal")
-        self._say(f"{self._engine.name} plays {names[action]}")
-        return self._go(position, action)
+        return list(names) if list(names.values()) == ["pass"] else []
 
     def _is_over(self, position: Position) -> bool:
         return bool(position.states.terminated[0]) or position.ply >= self._game.spec.max_plies
@@ -144,11 +184,11 @@ class Session:
     def _ask(self, position: Position) -> Position | None:
         """The position after a person's move, or an earlier one if it is taken back; None if the game is left."""
         self._show(position)
-        names = self._names(position)
-        if len(names) <= FEW_MOVES:
+        choices = self._choices(position)
+        if len(choices) <= FEW_MOVES:
             self._list_moves(position)
         else:
-            self._say(f"{len(names)} legal moves; type moves to see them")
+            self._say(f"{len(choices)} legal moves; type moves to see them")
         while True:
             self._out.write(f"{self._who(position)}> ")
             self._out.flush()
@@ -159,31 +199,44 @@ class Session:
                 return None
             if word == "undo" and self._decisions:
                 self._say("taken back")
-                return self._decisions.pop()
+                return self._back()
             if word == "undo":
                 self._say("there is no move of yours to take back")
             elif word in self._commands:
                 self._commands[word](position)
             elif word:
-                action = self._read_move(position, names, line.strip())
-                if action is not None:
-                    self._decisions.append(position)
-                    return self._go(position, action)
+                actions = self._read_move(position, choices, line.strip())
+                if actions:
+                    if position.begun is None:
+                        self._decisions.append(position)
+                    return self._go(position, actions)
 
-    def _read_move(self, position: Position, names: dict[int, str], text: str) -> int | None:
-        """The action a text means; if it means none, says why and returns None."""
+    def _read_move(self, position: Position, choices: Choices, text: str) -> list[int]:
+        """The actions a text means; if it means none, says why and returns none."""
         try:
-            if text.isdecimal() and _numbered(names):
-                if not 1 <= int(text) <= len(names):
-                    raise NotationError(f"there is no move {text}: the list goes from 1 to {len(names)}")
-                return list(names)[int(text) - 1]
-            action = self._notation.parse_action(position.state, text)
-            if action not in names:
+            if text.isdecimal() and _numbered(choices):
+                if not 1 <= int(text) <= len(choices):
+                    raise NotationError(f"there is no move {text}: the list goes from 1 to {len(choices)}")
+                return choices[int(text) - 1][1]
+            actions = self._notation.parse_moves(position.state, text)
+            if actions[0] not in self._names(position):
                 raise NotationError(f"move {text!r} is not legal here")
-            return action
+            return actions
         except NotationError as error:
             self._say(f"{error}. Type moves for the legal ones, help for what else you can type.")
-            return None
+            return []
+
+    def _choices(self, position: Position) -> Choices:
+        """What is listed: whole turns where people write them and they are few, else the legal actions."""
+        if self._listed is None or self._listed[0] is not position:
+            turns = [actions for actions, _ in self._notation.turns(position.state)]
+            if not 0 < len(turns) <= FEW_MOVES:
+                turns = [[action] for action in self._names(position)]
+            self._listed = position, [(self._name(position, turn), turn) for turn in turns]
+        return self._listed[1]
+
+    def _name(self, position: Position, actions: list[int]) -> str:
+        return self._notation.format_turn(position.state, actions)
 
     def _names(self, position: Position) -> dict[int, str]:
         """The legal actions with their names, in the order of the list."""
@@ -197,14 +250,18 @@ class Session:
         self._out.write(f"{text}\n")
 
     def _who(self, position: Position) -> str:
-        return "you" if len(self._people) == 1 else f"player {int(position.states.to_play[0]) + 1}"
+        seat = int(position.states.to_play[0])
+        if self._engine is not None and seat not in self._people:
+            return self._engine.name
+        return "you" if len(self._people) == 1 else f"player {seat + 1}"
 
     def _show(self, position: Position) -> None:
         self._say(f"\n{self._notation.draw(position.state)}")
 
     def _list_moves(self, position: Position) -> None:
-        names = list(self._names(position).values())
-        if _numbered(self._names(position)):
+        choices = self._choices(position)
+        names = [name for name, _ in choices]
+        if _numbered(choices):
             names = [f"{number}: {name}" for number, name in enumerate(names, 1)]
         width = max(len(name) for name in names) + 2
         per_line = max(LINE // width, 1)
@@ -222,9 +279,10 @@ class Session:
     def _parting(self, position: Position, word: str) -> str:
         if word != "resign":
             return "\nthe game is left unfinished"
+        seat = int(position.states.to_play[0])
+        self.winner, self.points, self.resigned = 1 - seat, 1.0, True
         if len(self._people) == 1:
             return "you resign: you lose"
-        seat = int(position.states.to_play[0])
         return f"player {seat + 1} resigns: player {2 - seat} wins"
 
     def _result(self, position: Position) -> str:
@@ -233,6 +291,8 @@ class Session:
             return f"the game is stopped after {position.ply} plies, without a result"
         seat = min(self._people)
         points = float(position.states.returns[0, seat])
+        if points:
+            self.winner, self.points = seat if points > 0 else 1 - seat, abs(points)
         amount = f"{points:+g} points"
         if self._game.spec.outcomes:
             amount = (
@@ -245,9 +305,19 @@ class Session:
         return f"player {1 if points > 0 else 2} wins ({amount} for player 1)"
 
 
-def _numbered(names: dict[int, str]) -> bool:
+def _only(states: Any) -> Any:
+    return jax.tree.map(lambda x: x[0], states)
+
+
+def _has_ended(states: Any, start: Any) -> bool:
+    """Whether the turn that began in a state is over in states `[1]`."""
+    here = _only(states)
+    return bool(here.is_chance) or bool(here.terminated) or int(here.to_play) != int(start.to_play)
+
+
+def _numbered(choices: Choices) -> bool:
     """Whether moves may be named by their number in the list: not where their own names are numbers."""
-    return not any(name.isdecimal() for name in names.values())
+    return not any(name.isdecimal() for name, _ in choices)
 
 
 def play(
@@ -256,6 +326,7 @@ def play(
     *,
     seat: int,
     seed: int | None,
+    save: Path | None,
     runs: Path | None,
     source: IO[str] | None = None,
     out: IO[str] | None = None,
@@ -266,6 +337,8 @@ def play(
     problems = seed_problems(seed) if seed is not None else []
     if seat > game.spec.num_players:
         problems.append(f"seat is {seat}; {name} has {game.spec.num_players} player")
+    if save is not None:
+        problems += _save_problems(save, name)
     out = out or sys.stdout
     if player is None:
         player = "bundled" if bundled_folder(game) else "random"
@@ -277,5 +350,35 @@ def play(
     used = secrets.randbits(31) if seed is None else seed
     opponent = engine.name if engine else "two people"
     out.write(f"{name}: {opponent}; seed {used}\n")
-    Session(game, engine, people, used, source or sys.stdin, out).play()
+    session = Session(game, engine, people, used, source or sys.stdin, out)
+    try:
+        session.play()
+    finally:
+        if save is not None:
+            names = [engine.name if engine and who not in people else f"player {who + 1}" for who in range(2)]
+            _save(save, session, (names[0], names[1]))
+            out.write(f"written to {save}\n")
     return 0
+
+
+def _save_problems(path: Path, game: str) -> list[str]:
+    """Why a game cannot be written there, as far as can be known before it is played."""
+    problems = []
+    if game != "backgammon":
+        problems.append(f"save is {str(path)!r}; games of backgammon can be written, of {game} not")
+    if path.suffix.lower() not in WRITERS:
+        problems.append(f"save is {str(path)!r}; its name must end in {' or '.join(WRITERS)}")
+    if path.exists():
+        problems.append(f"save is {str(path)!r}, which exists; name another file")
+    if not path.parent.is_dir():
+        problems.append(f"save is {str(path)!r}, but {str(path.parent)!r} is no folder")
+    return problems
+
+
+def _save(path: Path, session: Session, names: tuple[str, str]) -> None:
+    turns = tuple(record_turn(turn.state, turn.actions) for turn in session.turns)
+    record = GameRecord(names, turns, session.winner, int(session.points), session.resigned)
+    try:
+        path.write_text(WRITERS[path.suffix.lower()](record), "utf-8")
+    except OSError as error:
+        raise AleaError(f"could not write the game to {path}: {error}") from error

@@ -123,6 +123,18 @@ class Notation(abc.ABC):
     def parse_action(self, state: Any, text: str) -> int:
         """The legal action a text names."""
 
+    def parse_moves(self, state: Any, text: str) -> list[int]:
+        """The actions a text names: one, or several where people write whole turns."""
+        return [self.parse_action(state, text)]
+
+    def turns(self, state: Any) -> list[tuple[list[int], Any]]:
+        """Where people write whole turns: every distinct one, as its actions and the state it leaves."""
+        return []
+
+    def format_turn(self, state: Any, actions: list[int]) -> str:
+        """The name of a turn that begins in this state."""
+        return " ".join(self.format_action(state, action) for action in actions)
+
     @abc.abstractmethod
     def format_state(self, state: Any) -> str:
         """The position on one line; `parse_state` reads it back to an equal state."""
@@ -201,6 +213,11 @@ class Game(abc.ABC):
     """
 
     plays_start: Callable[[Any], Any] | None = None
+
+    @property
+    def num_later_outcomes(self) -> int:
+        """Chance outcomes that can follow a play: the first so many; others are for a first state alone."""
+        return self.spec.num_chance_outcomes
 
     symmetries: tuple[Symmetry, ...] = ()
 

@@ -72,6 +72,12 @@ def unit(word: Array) -> Array:
     return fraction
 
 
+def fold(rows: Array) -> Array:
+    """`[B]` uint32 of bytes `[B, P]`, such as packed states: equal rows alike, others apart but for rare accidents."""
+    weights = mix(jnp.uint32(1), jnp.arange(rows.shape[-1], dtype=jnp.uint32))
+    return (rows.astype(jnp.uint32) * weights[None]).sum(-1, dtype=jnp.uint32)
+
+
 def gumbel_noise(words: Array, count: int) -> Array:
     """`[B, count]` Gumbel noise from words `[B]`."""
     bits = mix(words[:, None], jnp.arange(count, dtype=jnp.uint32)[None])

@@ -32,9 +32,10 @@ def luck(game: Game, result: MatchResult, judge: Judge) -> np.ndarray:
     total = np.zeros(result.points.size)
     chances_of = jax.jit(jax.vmap(game.chance_probs))
     unpack = jax.jit(jax.vmap(game.unpack))
-    for first in range(0, len(rolls.game), BATCH):
-        rows = np.minimum(np.arange(first, first + BATCH), len(rolls.game) - 1)  # one shape: compiled once
-        real = np.arange(first, first + BATCH) < len(rolls.game)
+    size = min(BATCH, 1 << max(len(rolls.game) - 1, 0).bit_length())  # one shape: compiled once
+    for first in range(0, len(rolls.game), size):
+        rows = np.minimum(np.arange(first, first + size), len(rolls.game) - 1)
+        real = np.arange(first, first + size) < len(rolls.game)
         states = unpack(rolls.states[rows])
         chances = np.asarray(chances_of(states), np.float64)
         values = np.where(chances > 0, judge(states), 0.0)
@@ -49,6 +50,8 @@ def take_off(points: np.ndarray, luck: np.ndarray) -> tuple[np.ndarray, float]:
     """Points `[P, 2]` less their luck, as much of it as makes pairs vary least; and how much that is."""
     pairs, lucky = points.mean(-1), luck.mean(-1)
     known = ~np.isnan(pairs)
-    varies = np.var(lucky[known]) if known.any() else 0.0
-    share = float(np.cov(pairs[known], lucky[known])[0, 1] / varies) if known.sum() > 2 and varies > 0 else 0.0
+    share = 0.0
+    if known.sum() > 2 and np.ptp(lucky[known]) > 0:
+        spread = np.cov(pairs[known], lucky[known])
+        share = float(spread[0, 1] / spread[1, 1])
     return points - share * luck, share

@@ -145,6 +145,23 @@ def _ask(
     return decided
 
 
+@dataclasses.dataclass(frozen=True)
+class WholeTurns:
+    """A player that is asked action by action, as one that plays whole turns."""
+
+    game: Game
+    player: Player
+
+    @property
+    def name(self) -> str:
+        """The player's."""
+        return self.player.name
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        """The states its actions lead to, until the turn is over."""
+        return _by_actions(_table(self.game), self.player, states, lanes, keys)
+
+
 def _by_actions(table: Table, who: Player, states: Any, lanes: Array, keys: Array) -> Any:
     """The states after one action; where a game has whole turns, after as many as the turn takes."""
     number = 0
@@ -197,9 +214,21 @@ class Table:
 
     @functools.partial(jax.jit, static_argnums=0)
     def opening(self, states: Any, seed: Array, move: Array, pair: Array) -> Any:
-        """The states after random actions, the same in both games of a pair."""
-        actions = random_actions(self.game, states, lane_keys(seed, Role.ACTION, move, pair))
-        return jax.vmap(self.game.apply_action)(states, actions)
+        """The states after random moves, the same in both games of a pair; whole turns where a game has them."""
+        keys = lane_keys(seed, Role.ACTION, move, pair)
+        after = self.apply(states, random_actions(self.game, states, keys), ~states.terminated)
+        if self.game.plays is None:
+            return after
+
+        def goes_on(after: Any) -> Array:
+            return ~after.is_chance & ~after.terminated & (after.to_play == states.to_play)
+
+        def step(carry: tuple[Any, Array]) -> tuple[Any, Array]:
+            after, number = carry
+            actions = random_actions(self.game, after, self.more_keys(keys, number))
+            return self.apply(after, actions, goes_on(after)), number + 1
+
+        return jax.lax.while_loop(lambda carry: goes_on(carry[0]).any(), step, (after, jnp.uint32(1)))[0]
 
     @functools.partial(jax.jit, static_argnums=0)
     def keys(self, seed: Array, move: Array, lane: Array) -> Array:

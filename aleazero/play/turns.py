@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.game import Game
-from aleazero.core.keys import Role, lane_keys, lane_words, mix, unit
-from aleazero.core.opinions import expected_value, other_side
+from aleazero.core.keys import Role, fold, lane_keys, lane_words, mix, unit
+from aleazero.core.opinions import expected_value
 from aleazero.core.records import Opine, Trajectory, Weights
 from aleazero.core.struct import where_lanes
 from aleazero.play.rollout import Games, Pace, draw
@@ -32,14 +32,14 @@ class Chooser(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TurnRollout:
-    """Self-play of one game by turns. Holds no arrays. `every_roll` looks at all rolls before one is drawn."""
+    """Self-play of one game by turns. Holds no arrays."""
 
     game: Game
     search: Chooser
     opine: Opine
     moves: int  # T: turns
     random_plies: int
-    every_roll: bool = False
+    look_ahead: Callable[[Weights, Any], Array] | None = None  # opinions of afterstates that see further than opine's
     other_start: Callable[[Array], Any] | None = None  # of one state before a roll, from a key
     other_fraction: float = 1.0
     other_plies: int | None = None
@@ -68,14 +68,14 @@ class TurnRollout:
             (words,) = lane_words(lane_keys(seed, Role.ACTION, number, lanes), 1)
             lots = jnp.where(opening, words | 1, jnp.uint32(0))
         rolled, drew = draw(game, before, lane_keys(seed, Role.CHANCE, number, lanes))
-        if self.every_roll:
-            opinion, after = self._look_at_every_roll(weights, before, drew, lots)
-        else:
-            opinion = self.opine(weights, jax.vmap(game.observe)(before)).astype(jnp.float32)
-            after = self.search.best(weights, rolled, lots).afterstates
+        after = self.search.best(weights, rolled, lots).afterstates
+        opinion = self.opine(weights, jax.vmap(game.observe)(before)).astype(jnp.float32)
+        if self.look_ahead is not None:  # nothing precedes an opening roll, and the network knows that position well
+            later = jax.vmap(game.chance_probs)(before)[:, game.num_later_outcomes :].sum(-1) == 0
+            opinion = jnp.where(later[:, None], self.look_ahead(weights, before), opinion)
         ply = games.ply + 2
         truncated = ~after.terminated & (ply >= game.spec.max_plies)
-        fingerprint = mix(mix(games.fingerprint, drew + 1), _fold(jax.vmap(game.pack)(after)))
+        fingerprint = mix(mix(games.fingerprint, drew + 1), fold(jax.vmap(game.pack)(after)))
         none = jnp.full((*lanes.shape, 1), -1, jnp.int16)
         row = Trajectory(
             state=jax.vmap(game.pack)(before),
@@ -95,27 +95,6 @@ class TurnRollout:
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
         return where_lanes(after.terminated | truncated, self._fresh(seed, number + 1, lanes), going), row
 
-    def _look_at_every_roll(self, weights: Weights, before: Any, drew: Array, lots: Array | None) -> tuple[Array, Any]:
-        """The mean over all rolls of what is expected after the best answer, and the answer to the roll drawn."""
-        game = self.game
-        chances = jax.vmap(game.chance_probs)(before)
-
-        def look(carry: tuple[Array, Any], roll: Array) -> tuple[tuple[Array, Any], None]:
-            opinion, after = carry
-            states = jax.vmap(game.apply_chance, (0, None))(before, roll)
-            turn = self.search.best(weights, states, lots)
-            # An answer's opinion is the other player's, unless the roll gave the turn to whoever moved before.
-            theirs = (states.to_play != before.to_play)[:, None]
-            seen = jnp.where(theirs, other_side(game.spec, turn.opinion), turn.opinion)
-            chance = chances[:, roll][:, None]
-            opinion = opinion + jnp.where(chance > 0, chance * seen, 0.0)
-            return (opinion, where_lanes(drew == roll, turn.afterstates, after)), None
-
-        width = jax.eval_shape(lambda: self.opine(weights, jax.vmap(game.observe)(before))).shape
-        start = (jnp.zeros(width), before)
-        (opinion, after), _ = jax.lax.scan(look, start, jnp.arange(game.spec.num_chance_outcomes))
-        return opinion, after
-
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
         """A new game in every lane, before its first roll."""
         states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
@@ -134,9 +113,3 @@ class TurnRollout:
             taste=taste,
             fingerprint=jnp.zeros(lanes.shape, jnp.uint32),
         )
-
-
-def _fold(rows: Array) -> Array:
-    """`[B]` uint32 of packed rows `[B, P]`: tells positions apart well enough to notice games that repeat."""
-    weights = mix(jnp.uint32(1), jnp.arange(rows.shape[-1], dtype=jnp.uint32))
-    return (rows.astype(jnp.uint32) * weights[None]).sum(-1, dtype=jnp.uint32)

@@ -51,6 +51,7 @@ class Replay:
         self.slabs = max(config.capacity_rows // self.slab_rows, self.reach + 1)
         self.seed = seed
         self.num_slabs = 0  # added so far
+        self.rows_before = 0  # played before the first of them, in a run that began anew from weights
         self._home = jax.local_devices(backend="cpu")[0] if config.place == "host" else jax.local_devices()[0]
         self._away = config.place == "host" and jax.default_backend() != "cpu"
         self._ahead: collections.deque[tuple[int, Rows]] = collections.deque()
@@ -72,7 +73,8 @@ class Replay:
     def add(self, slab: Trajectory) -> None:
         """Writes a slab over the oldest one."""
         self._ahead.clear()
-        slot, td_lambda = np.int32(self.num_slabs % self.slabs), np.float32(self._td_lambda(self.rows_played))
+        slot = np.int32(self.num_slabs % self.slabs)
+        td_lambda = np.float32(self._td_lambda(self.rows_before + self.rows_played))
         self.ring = self._insert(self.ring, *jax.device_put((slab, slot, td_lambda), self._home))
         self.num_slabs += 1
 

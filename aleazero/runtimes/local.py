@@ -371,6 +371,7 @@ class LocalRun:
         self._resumed = True
         if how == "weights":
             self.learner.base_steps = found.step
+            self.replay.rows_before = facts["rows"]
             shutil.rmtree(self._log_folder(found.step), ignore_errors=True)  # of an earlier try from here
             return
         if not facts["replay_logged"] or not self.parts.config.replay.log:
@@ -379,6 +380,7 @@ class LocalRun:
             )
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
         self.actor.games = self.parts.place_games(checkpoints.restore(found, "games", self.actor.games))
+        self.replay.rows_before = facts["rows"] - facts["slabs"] * self.replay.slab_rows
         self._play_back(self._open_log(), facts["slabs"])
 
     def _play_back(self, disk: ReplayLog, slabs: int) -> None:

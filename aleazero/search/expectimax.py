@@ -8,14 +8,17 @@ Knows the game contract (`plays`) and an opinion of afterstates; not who plays o
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from aleazero.core.game import Game, seat_sign
-from aleazero.core.keys import mix, unit
+from aleazero.core.game import FlatPlays, Game, seat_sign
+from aleazero.core.keys import fold, mix, unit
 from aleazero.core.opinions import certain, expected_value
 from aleazero.core.records import Opine, Weights
 from aleazero.core.struct import struct, where_lanes
@@ -42,33 +45,40 @@ class Expectimax:
     def best(self, weights: Weights, states: Any, lots: Array | None = None) -> Turn:
         """The best play of decision states `[B]`. Where `lots` `[B]` uint32 is not 0, it draws any play instead."""
         game = self.game
-        assert game.plays is not None
-        assert game.plays_start is not None
 
-        def unfinished(carry: tuple[Turn, Array, Any, Array, Array]) -> Array:
-            return ~carry[3]
-
-        def look(carry: tuple[Turn, Array, Any, Array, Array]) -> tuple[Turn, Array, Any, Array, Array]:
-            turn, score, cursor, _, seen = carry
-            chunk = game.plays(states, cursor)  # type: ignore[misc]
-            found = self.judge(weights, chunk.afterstates)
-            place = jnp.arange(found.value.shape[0], dtype=jnp.int32)
+        def take(kept: tuple[Turn, Array], found: Turn, real: Array, owner: Array) -> tuple[Turn, Array]:
             merit = found.value
-            if lots is not None:  # named by the play's number, so the same however plays are cut into chunks
-                lot = lots[chunk.owner]
-                merit = jnp.where(lot != 0, unit(mix(lot, (seen + place).astype(jnp.uint32))), merit)
-            merit = jnp.where(place < chunk.count, merit, _WORST)
-            turn, score = _better(turn, score, found, merit, chunk.owner)
-            return turn, score, chunk.cursor, chunk.done, seen + chunk.count
+            if lots is not None:  # named by what the play leaves: the same in any chunk and beside any other lanes
+                lot = lots[owner]
+                merit = jnp.where(lot != 0, unit(mix(lot, fold(jax.vmap(game.pack)(found.afterstates)))), merit)
+            return _better(*kept, found, jnp.where(real, merit, _WORST), owner)
 
         lanes = states.to_play.shape
         nothing = jax.tree.map(
             lambda x: jnp.zeros((*lanes, *x.shape[1:]), x.dtype), jax.eval_shape(self.judge, weights, states)
         )
-        score = jnp.full(lanes, _WORST)
-        start = (nothing, score, game.plays_start(states), jnp.bool_(False), jnp.int32(0))
-        chosen: Turn = jax.lax.while_loop(unfinished, look, start)[0]
-        return chosen
+        chosen: tuple[Turn, Array] = self.over_plays(weights, states, (nothing, jnp.full(lanes, _WORST)), take)
+        return chosen[0]
+
+    def over_plays(
+        self, weights: Weights, states: Any, start: Any, take: Callable[[Any, Turn, Array, Array], Any]
+    ) -> Any:
+        """`kept = take(kept, found [M], real [M], owner [M])` for every chunk of plays, from `start` on."""
+        game = self.game
+        assert game.plays is not None
+        assert game.plays_start is not None
+
+        def unfinished(carry: tuple[Any, Any, Array]) -> Array:
+            return ~carry[2]
+
+        def look(carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
+            kept, cursor, _ = carry
+            chunk = game.plays(states, cursor)  # type: ignore[misc]
+            found = self.judge(weights, chunk.afterstates)
+            real = jnp.arange(found.value.shape[0]) < chunk.count
+            return take(kept, found, real, chunk.owner), chunk.cursor, chunk.done
+
+        return jax.lax.while_loop(unfinished, look, (start, game.plays_start(states), jnp.bool_(False)))[0]
 
     def judge(self, weights: Weights, afterstates: Any) -> Turn:
         """What afterstates `[M]` are worth to whoever has just moved; finished games exactly."""
@@ -78,6 +88,32 @@ class Expectimax:
         known = certain(spec, points, opinion.shape[-1])
         opinion = jnp.where(afterstates.terminated[:, None], known, opinion)
         return Turn(afterstates, expected_value(spec, opinion), opinion)
+
+
+def rank_turns(search: Expectimax, weights: Weights, states: Any) -> Turn:
+    """Every play of one position, states `[1]`: the best first, of equals the one listed first. On the host."""
+    cursor, parts, done = _first(search, states), [], False
+    while not done:
+        found, chunk = _next(search, weights, states, cursor)
+        cursor, done, count = chunk.cursor, bool(chunk.done), int(chunk.count)
+        parts.append(jax.tree.map(lambda x, count=count: np.asarray(x)[:count], found))
+    turns = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    order = np.argsort(-turns.value, kind="stable")
+    ranked: Turn = jax.tree.map(lambda x: x[order], turns)
+    return ranked
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _first(search: Expectimax, states: Any) -> Any:
+    assert search.game.plays_start is not None
+    return search.game.plays_start(states)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _next(search: Expectimax, weights: Weights, states: Any, cursor: Any) -> tuple[Turn, FlatPlays]:
+    assert search.game.plays is not None
+    chunk = search.game.plays(states, cursor)
+    return search.judge(weights, chunk.afterstates), chunk
 
 
 def _better(turn: Turn, score: Array, found: Turn, merit: Array, owner: Array) -> tuple[Turn, Array]:

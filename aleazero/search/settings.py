@@ -12,12 +12,15 @@ from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.core.struct import struct
 
+MOST_PLIES = 2
+
 
 @dataclasses.dataclass(frozen=True)
 class SearchConfig:
     """The shape of a search. Everything else is a knob."""
 
     kind: Literal["puct", "gumbel", "direct", "expectimax"] = "puct"  # expectimax: by whole turns
+    ply: int = 0  # expectimax: how far it looks, as GNU Backgammon counts; 0 to 2
     max_simulations: int = 32  # room in the tree; the budget of a move is a knob
     max_edges: int | None = None  # keep the best K actions by prior at each node; None keeps all
     chance: Literal["sampled", "exact"] = "sampled"  # at chance nodes: one outcome a visit, or the expectation
@@ -37,6 +40,10 @@ class SearchConfig:
         ]
         if self.max_simulations < 1:
             found.append(f"max_simulations is {self.max_simulations}; it must be at least 1")
+        if not 0 <= self.ply <= MOST_PLIES:
+            found.append(f"ply is {self.ply}; it must be in 0..{MOST_PLIES}")
+        elif self.ply and self.kind != "expectimax":
+            found.append(f"ply is {self.ply}; it is for kind 'expectimax', not {self.kind!r}")
         if self.max_edges is not None and self.max_edges < 1:
             found.append(f"max_edges is {self.max_edges}; it must be at least 1")
         if self.reuse and self.kind != "puct":

@@ -12,15 +12,22 @@ import numpy as np
 import pytest
 from jax import Array
 
+from aleazero import engine_players
 from aleazero.cli import evaluate as command
 from aleazero.cli.main import run
+from aleazero.core.errors import MissingExtra
+from aleazero.core.game import Game
 from aleazero.games.registry import make_game
-from aleazero.players import make_player
+from aleazero.play.match import MatchResult
+from aleazero.players import TurnNetworkPlayer, make_player
 from tests.cli.conftest import Alea
+from tests.play.test_luck import FirstToken, exact, noisy
+from tests.play.test_turns import Toss
 
 KEYS = {
     *("game", "player", "opponent", "games", "score", "score_low", "score_high", "points_per_game", "points_low"),
-    *("points_high", "luck_adjusted", "wins", "draws", "losses", "truncated", "elo", "elo_low", "elo_high"),
+    *("points_high", "luck_adjusted", "luck_share", "raw_points_per_game", "raw_points_low", "raw_points_high"),
+    *("wins", "draws", "losses", "truncated", "elo", "elo_low", "elo_high"),
     *("sprt", "seed", "command"),
 }
 
@@ -71,18 +78,19 @@ class Lanes:
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
-        self._random = make_player("random", make_game("tictactoe"))  # type: ignore[arg-type]
+        self._random: Any = make_player("random", make_game("tictactoe"))  # type: ignore[arg-type]
 
     def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
         self.seen.add(int(lanes.shape[0]))
         return jnp.asarray(self._random.choose(states, lanes, keys))
 
 
-@pytest.mark.parametrize(("pairs", "chunk", "sizes"), [(10, 4, [4, 4, 2]), (7, 4, [4, 3]), (4, 4, [4])])
+@pytest.mark.parametrize(("pairs", "chunk", "sizes"), [(10, 4, [4, 4, 4]), (7, 4, [4, 4]), (4, 4, [4])])
 def test_large_matches_are_played_in_chunks_of_one_shape(pairs: int, chunk: int, sizes: list[int]) -> None:
     player = Lanes()
-    points = list(
-        command.play_chunks(
+    points = [
+        result.points
+        for result in command.play_chunks(
             make_game("tictactoe"),  # type: ignore[arg-type]
             player,
             make_player("random", make_game("tictactoe")),  # type: ignore[arg-type]
@@ -91,11 +99,17 @@ def test_large_matches_are_played_in_chunks_of_one_shape(pairs: int, chunk: int,
             opening_plies=0,
             chunk=chunk,
         )
-    )
+    ]
     assert [len(part) for part in points] == sizes
     assert len(player.seen) == 1
     if len(points) > 1:
         assert (points[0][:3] != points[1][:3]).any()  # chunks are not the same games again
+
+
+def test_what_the_last_chunk_has_too_much_is_left_out(alea: Alea, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "CHUNK", 4)
+    report = alea("eval", "tictactoe", "--player", "random", "--games", 14)
+    assert report["games"] + report["truncated"] == 14
 
 
 def test_a_sequential_test_stops_when_it_is_decided(
@@ -153,7 +167,124 @@ def test_misuse_exits_with_2(arguments: list[str], said: str, capsys: pytest.Cap
 def test_a_match_without_a_result_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stopped = [np.full((1, 2), np.nan)]
+    stopped = [MatchResult("a", "b", np.full((1, 2), np.nan), np.full((1, 2), 9))]
     monkeypatch.setattr(command, "play_chunks", lambda *_, **__: stopped)
     assert run(["eval", "tictactoe", "--player", "random", "--games", "2"]) == 1
     assert "no game of 2 came to an end within 9 plies" in capsys.readouterr().err
+
+
+# ---- luck
+
+
+def toss(monkeypatch: pytest.MonkeyPatch, judge: Any) -> Game:
+    """A game of dice and whole turns in place of the one that is named, and who judges its rolls."""
+    game = Toss(16)
+    monkeypatch.setattr(command, "game_of", lambda name: game)
+    monkeypatch.setattr(command, "_luck_judge", lambda *_: judge)
+    monkeypatch.setattr(command, "players_of", lambda *_: [FirstToken(), make_player("random", game)])
+    return game
+
+
+@pytest.mark.parametrize("judge", [exact, noisy(1.0, exactly=0.0)])
+def test_luck_is_taken_off_as_far_as_it_explains_the_result(
+    judge: Any, alea: Alea, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toss(monkeypatch, None)
+    monkeypatch.setattr(command, "CHUNK", 16)  # luck and points of several chunks belong together
+    plain = alea("eval", "toss", "--player", "first", "--games", 64, "--luck", "none")
+    assert (plain["luck_adjusted"], plain["luck_share"]) == (False, 0.0)
+    toss(monkeypatch, judge)
+    report = alea("eval", "toss", "--player", "first", "--games", 64, "--luck", "network")
+    assert report["luck_adjusted"] is True
+    assert "--luck network" in report["command"]
+    ends = ("points_per_game", "points_low", "points_high")
+    assert [report[f"raw_{name}"] for name in ends] == [plain[name] for name in ends]
+    assert [report[name] for name in ("wins", "losses", "elo", "score")] == [
+        plain[name] for name in ("wins", "losses", "elo", "score")
+    ]
+    width, raw = (line["points_high"] - line["points_low"] for line in (report, plain))
+    if judge is exact:
+        assert 0.5 < report["luck_share"] < 1.5
+        assert width < 0.8 * raw
+    else:
+        assert abs(report["luck_share"]) < 0.2
+        assert width <= raw
+
+
+def test_words_say_that_luck_is_taken_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for judge, said in ((exact, True), (None, False)):
+        toss(monkeypatch, judge)
+        assert run(["eval", "toss", "--player", "first", "--games", "32"]) == 0
+        assert ("luck taken off" in capsys.readouterr().out) == said
+
+
+class Pretended:
+    """In place of the judge that starts processes."""
+
+    closed = 0
+
+    def __init__(self, processes: int) -> None:
+        assert processes >= 1
+
+    def __call__(self, states: Any) -> np.ndarray:
+        return exact(states)
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+def test_who_judges_luck(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_players, "GnubgJudge", Pretended)
+    backgammon, other = make_game("backgammon"), Toss(16)
+    assert isinstance(backgammon, Game)
+    network = TurnNetworkPlayer(other, None, None, "network")  # type: ignore[arg-type]
+    someone = make_player("random", other)
+
+    def judge(wanted: str, game: Game, player: Any, opponent: Any) -> Any:
+        problems: list[str] = []
+        found = command._luck_judge(wanted, game, player, opponent, problems)
+        assert problems == []
+        return found
+
+    assert isinstance(judge("auto", backgammon, someone, someone), Pretended)
+    assert isinstance(judge("gnubg", backgammon, network, someone), Pretended)
+    for pair in ((network, someone), (someone, network)):
+        assert judge("auto", other, *pair) == network.after_rolls  # GNU knows backgammon only
+        assert judge("network", backgammon, *pair) == network.after_rolls
+    assert judge("auto", other, someone, someone) is None
+    assert judge("none", backgammon, network, network) is None
+    tictactoe = make_game("tictactoe")
+    assert isinstance(tictactoe, Game)
+    assert judge("auto", tictactoe, someone, someone) is None
+
+    class Missing(Pretended):
+        def __init__(self, processes: int) -> None:
+            raise MissingExtra("GNU Backgammon", "gnubg-nn", "engines")
+
+    monkeypatch.setattr(engine_players, "GnubgJudge", Missing)
+    assert judge("auto", backgammon, network, someone) == network.after_rolls
+    assert judge("auto", backgammon, someone, someone) is None
+    with pytest.raises(MissingExtra):
+        judge("gnubg", backgammon, network, someone)
+
+
+def test_the_judge_s_processes_end_with_the_match(monkeypatch: pytest.MonkeyPatch, alea: Alea) -> None:
+    monkeypatch.setattr(engine_players, "GnubgJudge", Pretended)
+    toss(monkeypatch, Pretended(1))
+    alea("eval", "toss", "--player", "first", "--games", 32)
+    assert Pretended.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("luck", "said"),
+    [
+        ("gnu", "unknown luck judge 'gnu': did you mean 'gnubg'? known: auto, gnubg, network, none"),
+        ("gnubg", "luck is 'gnubg', which knows backgammon, not tictactoe"),
+        ("network", "luck is 'network', but neither player is a network that plays whole turns"),
+    ],
+)
+def test_a_judge_that_cannot_be_had_is_refused_with_all_else(
+    luck: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", "tictactoe", "--player", "random", "--games", "4", "--luck", luck]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())

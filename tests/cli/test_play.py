@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import re
 from collections.abc import Sequence
@@ -19,10 +20,13 @@ from aleazero.cli.main import run
 from aleazero.cli.play import HELP, Session
 from aleazero.core.errors import GameContractError
 from aleazero.core.game import Game
+from aleazero.games.backgammon.game import Backgammon, BackgammonState
 from aleazero.games.registry import make_game
 from aleazero.games.tictactoe import TicTacToe
-from aleazero.players import make_player
+from aleazero.models.build import ModelConfig, build_model
+from aleazero.players import TurnNetworkPlayer, make_player
 from aleazero.solvers.tictactoe import solve_moves
+from tests.games.conftest import quick_compile  # noqa: F401
 
 BOTH = frozenset({0, 1})
 
@@ -249,6 +253,207 @@ def test_eval_of_a_network_without_a_search(trained: Path, tictactoe: Game) -> N
 def test_random_has_no_opinion(tictactoe: Game) -> None:
     said = talk(tictactoe, make_player("random", tictactoe), ["eval"])
     assert "random has no opinion" in said
+
+
+# ---- whole turns
+
+
+class Placed(Backgammon):
+    """Backgammon from another position, with dice or before a roll."""
+
+    def __init__(self, xgid: str) -> None:
+        super().__init__()
+        self.first = Backgammon().notation.parse_state(xgid)
+
+    def init(self, key: Array) -> BackgammonState:
+        return self.first
+
+
+@dataclasses.dataclass(frozen=True)
+class TurnTaker:
+    """Plays the last turn of the list."""
+
+    game: Game
+    name: str = "taker"
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        listed = self.game.notation.turns(jax.tree.map(lambda x: x[0], states))
+        return jax.tree.map(lambda x: x[None], listed[-1][1])
+
+
+OPENING_31 = "XGID=-b----E-C---eE---c-e----B-:0:0:1:31:0:0:0:0:0"
+
+
+@functools.cache
+def placed(xgid: str) -> Game:
+    return Placed(xgid)
+
+
+@pytest.fixture
+def backgammon(quick_compile: None) -> Game:  # noqa: F811
+    """X to play 31 in the first position."""
+    return placed(OPENING_31)
+
+
+def boards(said: str) -> list[str]:
+    return re.findall(r"^ 13 14 .*?pips.*?off$", said, re.MULTILINE | re.DOTALL)
+
+
+def test_a_turn_is_typed_at_once_or_a_checker_at_a_time(backgammon: Game) -> None:
+    whole = talk(backgammon, TurnTaker(backgammon), ["8/5 6/5"])
+    (number,) = re.findall(r"(\d+): 8/5 6/5", whole)
+    # The same dice follow, whichever way the turn was typed.
+    for lines in (["8/5", "6/5"], ["6/5", "8/5"], [number], ["6/5,8/5"]):
+        said = talk(backgammon, TurnTaker(backgammon), lines)
+        assert boards(said)[-1] == boards(whole)[-1]
+        assert re.findall(r"chance: .*|taker .*", said) == re.findall(r"chance: .*|taker .*", whole)
+    assert len(boards(whole)) == 2
+    assert len(re.findall("chance: ", whole)) == 2
+    halves = talk(backgammon, TurnTaker(backgammon), ["8/5"])
+    assert "chance" not in halves
+    assert "X to play 1\n" in halves
+    assert "  1: 5/4    2: 6/5    3: 8/7    4: 24/23\n" in halves  # the rest of the turn
+
+
+def test_an_engines_turn_is_shown_whole(backgammon: Game) -> None:
+    said = talk(backgammon, TurnTaker(backgammon), ["8/5 6/5"], seed=4)
+    (dice,), (name,) = re.findall(r"chance: (\d\d)\ntaker plays", said), re.findall(r"taker plays (.+)", said)
+    after = "XGID=-b---BD-B---eE---c-e----B-:0:0:-1:{}:0:0:0:0:0"
+    state = backgammon.notation.parse_state(after.format(dice))
+    listed = backgammon.notation.turns(state)
+    assert name == backgammon.notation.format_turn(state, listed[-1][0])
+    assert len(name.split()) == 2
+
+
+def test_an_engine_of_single_moves_plays_whole_turns(backgammon: Game) -> None:
+    said = talk(backgammon, make_player("random", backgammon), ["8/5 6/5", "1", "1"], seed=2)
+    turns = re.findall(r"random plays (.*)", said)
+    assert len(turns) == 3
+    assert len(re.findall("chance", said)) == 6
+    steps = [len(re.findall(r"/", turn)) + sum(int(n) - 1 for n in re.findall(r"\((\d)\)", turn)) for turn in turns]
+    assert max(steps) >= 2
+
+
+def test_gnubg_at_the_table(backgammon: Game) -> None:
+    pytest.importorskip("gnubg_nn")
+    player = make_player("gnubg:ply=0", backgammon)
+    said = talk(backgammon, player, ["eval"], people=frozenset({1}))
+    assert "gnubg:ply=0 plays 8/5 6/5\n" in said
+    assert re.search(r"^  1  \S.*[+-]\d\.\d{3}", said, re.MULTILINE)
+    middle = talk(backgammon, player, ["8/5", "eval"])
+    assert "has no opinion in the middle of a turn" in middle
+
+
+def test_undo_goes_back_to_the_beginning_of_a_turn(backgammon: Game) -> None:
+    said = talk(backgammon, TurnTaker(backgammon), ["8/5", "undo", "undo", "8/5", "8/7", "undo", "undo"], seed=3)
+    assert said.count("there is no move of yours to take back") == 2
+    first, half, again, *_ = seen = boards(said)
+    assert first == again == seen[-1] != half
+    assert len(seen) == 6  # 31; a checker moved; taken back; moved; the whole turn and an answer; taken back
+
+
+@pytest.mark.usefixtures("quick_compile")
+def test_a_forced_pass_is_played_and_said() -> None:
+    game = Placed(f"XGID=-A{'-' * 17}bbbbbbA:0:0:1:66:0:0:0:0:0")
+    said = talk(game, TurnTaker(game), ["quit"])
+    assert "you cannot move: pass\nchance: " in said
+    assert "taker plays" in said
+    engine = talk(game, TurnTaker(game), ["quit"], people=frozenset({1}))
+    assert "taker cannot move: pass\n" in engine
+    assert "taker plays" not in engine
+
+
+def test_many_turns_are_listed_checker_by_checker(backgammon: Game, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.cli.play.FEW_MOVES", 12)
+    said = talk(backgammon, None, ["8/9", "3", "quit"], BOTH)
+    assert "turn '8/9' is not possible here; possible: " in said
+    (third,) = re.findall(r"  3: (\S+)", said.partition("player 1>")[0])
+    assert "/" in third
+    assert "X to play " in said.partition("player 1>")[2]  # one checker has moved, not the whole turn
+
+
+def test_eval_of_a_network_that_plays_turns(backgammon: Game) -> None:
+    model = build_model(ModelConfig(width=16, blocks=1, policy=False), backgammon.spec)
+    player = TurnNetworkPlayer(backgammon, model, model.init(jax.random.key(1)), "tiny")
+    said = talk(backgammon, player, ["eval", "8/5", "eval"])
+    tables = re.findall(r"play +equity .*\n((?: +\d+  .*\n)+)", said)
+    assert [table.count("\n") for table in tables] == [8, 4]  # the best of all turns; what is left of one
+    for table in tables:
+        rows = [re.split(r"  +", line.strip()) for line in table.splitlines()]
+        equities = [float(row[2].split()[0]) for row in rows]
+        assert equities == sorted(equities, reverse=True)
+        for row, equity in zip(rows, equities, strict=True):
+            win, gammon, backgammon_, lose, lost_gammon, lost_backgammon = (float(x[:-1]) / 100 for x in row[-6:])
+            assert win + lose == pytest.approx(1, abs=2e-3)
+            points = win - lose + gammon - lost_gammon + backgammon_ - lost_backgammon
+            assert points == pytest.approx(equity, abs=5e-3)
+
+
+def test_a_turn_that_breaks_the_rules_is_named(backgammon: Game) -> None:
+    class Cheat(TurnTaker):
+        def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+            return states
+
+    with pytest.raises(GameContractError, match=r"'taker' chose a turn, which is not legal in 'XGID="):
+        talk(backgammon, Cheat(backgammon), [], people=frozenset({1}))
+
+
+# ---- games as files
+
+
+def saved(game: Game, lines: Sequence[str], file: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
+    """What `alea play` writes of a game between two people; without the first four lines."""
+    monkeypatch.setattr("aleazero.cli.play.game_of", lambda name: game)
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    assert run(["play", "backgammon", "--player", "human", "--seed", "0", "--save", str(file), *options]) == 0
+    return file.read_text().splitlines()
+
+
+def test_a_game_is_written_however_it_ends(
+    backgammon: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = saved(backgammon, ["8/5", "6/5", "1", "undo", "2"], tmp_path / "left.mat", monkeypatch)
+    assert left[3].split() == ["player_1", ":", "0", "player_2", ":", "0"]
+    assert left[4].startswith("  1) 31: 8/5 6/5  ")
+    assert len(re.findall(r"\d\d: ", left[4])) == 2
+    assert len(left) == 5  # what was taken back is not there, nor a turn that was only begun
+    assert f"written to {tmp_path / 'left.mat'}\n" in capsys.readouterr().out
+    gone = saved(backgammon, ["8/5 6/5", "1", "13/9", "resign"], tmp_path / "gone.mat", monkeypatch)
+    assert gone[-1] == " " * 34 + "Wins 1 point"
+    sgf = saved(backgammon, ["8/5 6/5", "resign"], tmp_path / "gone.sgf", monkeypatch)
+    assert "RE[W+1R]" in sgf[0]
+    assert sgf[1].startswith(";W[31hefe]") or sgf[1].startswith(";W[31fehe]")
+    won = Placed("XGID=-A-----------------o------:0:0:1:31:0:0:0:0:0")
+    lines = saved(won, ["1/off"], tmp_path / "won.mat", monkeypatch)
+    assert lines[4:] == ["  1) 31: 1/0", "      Wins 2 points"]
+
+
+def test_a_game_is_written_if_the_engine_fails(
+    backgammon: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Failing(TurnTaker):
+        def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+            raise GameContractError("turn", "the engine is gone")
+
+    monkeypatch.setattr("aleazero.cli.play.game_of", lambda name: backgammon)
+    monkeypatch.setattr("aleazero.cli.play.players_of", lambda *rest: [Failing(backgammon)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("8/5 6/5\n"))
+    assert run(["play", "backgammon", "--player", "random", "--save", str(tmp_path / "game.mat")]) == 1
+    assert "the engine is gone" in capsys.readouterr().err
+    assert (tmp_path / "game.mat").read_text().count("31: ") == 1
+
+
+def test_places_where_no_game_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "there.mat").write_text("")
+    for game, file, why in (
+        ("tictactoe", tmp_path / "a.mat", "games of backgammon can be written, of tictactoe not"),
+        ("backgammon", tmp_path / "a.txt", "its name must end in .mat or .sgf"),
+        ("backgammon", tmp_path / "there.mat", "which exists; name another file"),
+        ("backgammon", tmp_path / "no" / "a.mat", "is no folder"),
+    ):
+        assert run(["play", game, "--player", "human", "--save", str(file)]) == 2
+        assert why in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["there.mat"]
 
 
 # ---- the command

@@ -25,7 +25,15 @@ from tests.games.follow import compiled
 pytestmark = pytest.mark.usefixtures("quick_compile")
 FOLDER = Path(__file__).parent.parent / "golden" / "playthroughs"
 SEED = 2
-PLIES = {"tictactoe": 9, "connect_four": 42, "pig": 40, "quoridor": 40, "pgx:othello": 40, "pgx:backgammon": 40}
+PLIES = {
+    "tictactoe": 9,
+    "connect_four": 42,
+    "pig": 40,
+    "quoridor": 40,
+    "backgammon": 60,
+    "pgx:othello": 40,
+    "pgx:backgammon": 40,
+}
 EVERY = 5  # plies between drawings
 LONG = 100  # signs in a position's text beyond which it is written only where the position is drawn
 

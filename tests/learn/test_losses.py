@@ -172,6 +172,33 @@ def test_heads_that_are_not_there_add_nothing() -> None:
     assert loss == pytest.approx(wanted["policy"] + wanted["value"], rel=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["cross_entropy", "mse", "scalar"])
+def test_a_network_without_a_policy_is_taught_its_value_alone(kind: str) -> None:
+    config = replace(CONFIG, value_loss="mse" if kind == "mse" else "cross_entropy")
+    rows, legal = make_rows()
+    if kind == "scalar":
+        rows = replace(rows, target=np.random.default_rng(0).uniform(-1, 1, (B, 1)).astype(np.float32))
+    both = make_output(scalar=kind == "scalar", extras=False)
+    alone = replace(both, logits=None)
+    # As rows of whole turns are: no policy anywhere.
+    without = replace(
+        rows,
+        actions=np.full((B, 1), -1, np.int16),
+        policy=np.zeros((B, 1), np.float16),
+        reply_actions=np.full((B, 1), -1, np.int16),
+        reply_policy=np.zeros((B, 1), np.float16),
+        has_policy=np.zeros(B, bool),
+    )
+    loss, measures, gradient = lesson(alone, without, legal, config)
+    _, usual, usual_gradient = lesson(both, rows, legal, config)
+    assert set(measures.terms) == {"value"}
+    assert loss == pytest.approx(float(usual.terms["value"]), rel=1e-6)
+    assert gradient.logits is None
+    np.testing.assert_allclose(gradient.value, usual_gradient.value, atol=1e-7)
+    for name in ("value_error", "target_mean", "target_square"):
+        assert float(getattr(measures, name)) == pytest.approx(float(getattr(usual, name)), rel=1e-6)
+
+
 # ---- what is taught
 
 
@@ -446,6 +473,7 @@ def test_turning_changes_nothing_for_a_network_that_treats_all_turns_alike(name:
 
     def odd(weights: Array, seen: Array) -> Output:
         output = even_network(game)(weights, seen)
+        assert output.logits is not None
         return replace(output, logits=output.logits + jnp.arange(float(game.spec.num_actions))[None])
 
     spread = []

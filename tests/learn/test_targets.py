@@ -107,7 +107,8 @@ def span_of(name: str, config: TargetConfig, games: Games) -> Span:
 
 
 def found_by(name: str, config: TargetConfig, games: Games) -> Targets:
-    return jax.tree.map(np.asarray, value_targets(SPECS[name], config, span_of(name, config, games)))
+    span = jax.tree.map(jnp.asarray, span_of(name, config, games))
+    return jax.tree.map(np.asarray, value_targets(SPECS[name], config, span))
 
 
 # ---- the reference
@@ -369,6 +370,73 @@ def test_the_greatest_surprise() -> None:
     found = jax.jit(functools.partial(value_targets, SPECS["number"], TargetConfig()))(span)
     assert found.surprise[:, 0].tolist() == [2.0, 0.0]
     assert found.target[:, 0].tolist() == [[1.0], [-1.0]]
+
+
+# ---- targets that do not wait for the end of a game
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+@pytest.mark.parametrize("whose", ["network", "search"])
+@pytest.mark.parametrize(("td_lambda", "mix"), [(0.0, 0.0), (0.6, 0.0), (0.9, 0.4)])
+def test_without_waiting_the_last_opinion_stands_for_the_rest(
+    name: str, whose: Any, td_lambda: float, mix: float
+) -> None:
+    """As if every game still going on were stopped with the last row, of which itself nothing is known."""
+    spec, games = SPECS[name], play(name)
+    games = games._replace(exists=np.ones_like(games.exists))
+    config = TargetConfig(td_lambda=td_lambda, opinion=whose, search_mix=mix, wait=False)
+    thought = searched(name) if whose == "search" else games.opinion.astype(np.float64)
+    found = found_by(name, config, games)
+    cut = games._replace(truncated=games.truncated.copy())
+    cut.truncated[-1] = ~games.ended[-1]
+    target, surprise = found.target.astype(np.float64), np.zeros((MOVES, LANES))
+    has_value = np.zeros((MOVES, LANES), bool)
+    ready = np.ones((MOVES, LANES), bool)
+    ready[-1] = games.ended[-1]
+    for place in zip(*np.nonzero(ready), strict=True):
+        over, wanted = target_of(spec, config, cut, thought, *place)
+        assert over
+        if wanted is not None:
+            has_value[place], target[place] = True, wanted
+            surprise[place] = abs(games.predicted[place] - worth(spec, wanted))
+    np.testing.assert_array_equal(found.ready, ready)
+    np.testing.assert_array_equal(found.has_value, has_value)
+    np.testing.assert_allclose(found.target[has_value], target[has_value], atol=2e-4)
+    np.testing.assert_allclose(found.surprise, surprise, atol=3e-4)
+    assert games.ended[-1].any()
+    assert not games.ended[-1].all()
+
+
+def test_targets_without_waiting_by_hand() -> None:
+    """One game going on, one that ends inside, one that ends with the last row, one that is stopped inside."""
+    ends = jnp.array([[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], bool)
+    span = Span(
+        exists=jnp.ones((3, 4), bool),
+        to_play=jnp.tile(jnp.array([[0], [1], [0]], jnp.int8), (1, 4)),
+        ended=ends,
+        truncated=jnp.zeros((3, 4), bool).at[1, 3].set(True),
+        random=jnp.zeros((3, 4), bool),
+        points=jnp.array([[0.0, 0, 0, 0], [0, 3, 0, 0], [0, 0, -3, 0]]),  # seat 0's, of three
+        opinion=jnp.tile(jnp.array([[0.1], [0.2], [-0.4]]), (1, 4))[..., None],  # whoever plays thinks
+        predicted=jnp.zeros((3, 4)),
+    )
+    config = TargetConfig(td_lambda=0.5, opinion="network", wait=False)
+    found = jax.tree.map(np.asarray, value_targets(SPECS["number"], config, span))
+    assert found.ready.tolist() == [[True] * 4, [True] * 4, [False, False, True, False]]
+    np.testing.assert_array_equal(found.has_value, found.ready)
+    # Seat 0 thinks 0.1, -0.2, -0.4 in turn; the second row is seat 1's.
+    np.testing.assert_allclose(found.target[0, :, 0], [-0.3, 0.4, -0.45, -0.2], atol=1e-6)
+    np.testing.assert_allclose(found.target[1, :, 0], [0.4, -1.0, 0.7, 0.2], atol=1e-6)
+    assert found.target[2, 2, 0] == -1.0
+
+
+def test_without_waiting_the_outcome_alone_cannot_be_learned() -> None:
+    said = "wait is false; td_lambda must then stay below 1: games cut at a slab's end have no outcome"
+    assert TargetConfig(td_lambda=1.0, wait=False).problems() == [said]
+    assert TargetConfig(td_lambda=0.5, td_lambda_end=1.0, wait=False).problems() == [said]
+    assert TargetConfig(td_lambda=1.0, td_lambda_end=0.5, wait=False).problems() == [said]
+    assert TargetConfig(td_lambda=0.99, td_lambda_end=0.5, wait=False).problems() == []
+    assert TargetConfig(td_lambda=0.0, wait=False).problems() == []
 
 
 # ---- whose opinion

@@ -207,6 +207,56 @@ def test_auto_computes_in_float32_on_the_cpu() -> None:
     assert network.compute == jnp.float32
 
 
+# ---- a value alone
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+@pytest.mark.parametrize("value", ["outcomes", "scalar"])
+def test_without_a_policy_there_is_a_value_alone_and_the_same_one(kind: str, value: str) -> None:
+    both, alone = model(kind, value=value), model(kind, value=value, policy=False)
+    weights, seen = shaken(both), observations(SPECS[kind], 5)
+    like = jax.eval_shape(alone.init, KEY)
+    assert set(like["heads"]) == {"value"}
+    heads = {"value": weights["heads"]["value"]}
+    without = {name: part for name, part in weights.items() if name in like} | {"heads": heads}
+    assert jax.tree.map(jnp.shape, without) == jax.tree.map(lambda x: x.shape, like)
+    output = compiled(alone, "apply")(without, seen)
+    assert (output.logits, output.soft, output.reply) == (None, None, None)
+    np.testing.assert_allclose(output.value, compiled(both, "apply")(weights, seen).value, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        compiled(alone, "opinion")(without, seen), compiled(both, "opinion")(weights, seen), rtol=1e-6, atol=1e-6
+    )
+    with pytest.raises(AssertionError, match="not given a network without one"):
+        alone.evaluate(without, seen)
+
+
+@pytest.mark.parametrize("extra", ["soft_policy", "reply_policy"])
+def test_further_policies_need_a_policy(extra: str) -> None:
+    config = dataclasses.replace(ModelConfig(policy=False), **{extra: True})  # type: ignore[arg-type]
+    assert config.problems() == ["policy is false; soft_policy and reply_policy need a policy"]
+    assert ModelConfig(policy=False).problems() == []
+
+
+def test_coarse_inputs_are_read_in_half_precision() -> None:
+    """Flags and small counts lose nothing by it; a score of 257 does."""
+    fine, coarse = (model("mlp", compute="bfloat16", blocks=0, coarse_inputs=on) for on in (False, True))
+    made: list[Any] = [network.network for network in (fine, coarse)]
+    assert [network.inputs for network in made] == [jnp.float32, jnp.bfloat16]
+    weights = shaken(fine, size=1.0)
+    whole = jnp.zeros((2, 7)).at[0, 0].set(256.0).at[1, 0].set(257.0)
+    apart = [np.ptp(np.asarray(compiled(n, "apply")(weights, whole).value), axis=0).max() for n in (fine, coarse)]
+    assert apart[1] == 0 < apart[0]
+    flags = jnp.asarray(np.random.default_rng(0).integers(0, 4, (16, 7)), jnp.float32)
+    wanted, found = (np.asarray(compiled(n, "apply")(weights, flags).value) for n in (fine, coarse))
+    assert np.abs(found - wanted).max() / wanted.std() < 0.15
+    # On float32 it makes no difference at all.
+    wanted, found = (
+        np.asarray(compiled(model("mlp", blocks=0, coarse_inputs=on), "apply")(weights, flags).value)
+        for on in (False, True)
+    )
+    np.testing.assert_array_equal(found, wanted)
+
+
 # ---- no row, and no square, sees more than it should
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,16 +16,18 @@ import pytest
 from jax import Array
 
 from aleazero.core.errors import GameContractError
+from aleazero.core.struct import replace, where_lanes
 from aleazero.games.pig import HOLD, ROLL, Pig
 from aleazero.games.tictactoe import TicTacToe
-from aleazero.play.match import MatchResult, play_match
+from aleazero.play.match import MatchResult, TurnPlayer, play_match
 from aleazero.players import RandomPlayer, make_player
 from tests.games.conftest import quick_compile  # noqa: F401
-from tests.games.tiny import Dash
+from tests.games.tiny import GOAL, MOVES, Dash
+from tests.play.test_turns import Toss
 
 pytestmark = pytest.mark.usefixtures("quick_compile")
 
-TICTACTOE, PIG = TicTacToe(), Pig()
+TICTACTOE, PIG, TOSS = TicTacToe(), Pig(), Toss(16)
 PAIRS = 20  # in most matches, so that they share their programs
 
 
@@ -207,3 +211,190 @@ def test_a_game_for_one_has_no_matches() -> None:
 
     with pytest.raises(GameContractError, match="tictactoe has 1 player; a match needs two"):
         play_match(Alone(), Told(first_free), Told(first_free), pairs=1, seed=0)
+
+
+# ---- whole turns
+
+
+@functools.cache
+def toss_program(name: str) -> Any:
+    return jax.jit(jax.vmap(getattr(TOSS, name)))
+
+
+@dataclasses.dataclass
+class Ruled:
+    """Moves the token that a rule names, and remembers what it was asked."""
+
+    rule: Callable[[Any], np.ndarray]
+    name: str = "ruled"
+    seen: list[Any] = dataclasses.field(default_factory=list)
+    asked: list[np.ndarray] = dataclasses.field(default_factory=list)
+    keys: list[np.ndarray] = dataclasses.field(default_factory=list)
+
+    def note(self, states: Any, lanes: Array, keys: Array) -> None:
+        self.seen.append(jax.tree.map(np.asarray, states))
+        self.asked.append(np.asarray(lanes))
+        self.keys.append(np.asarray(jax.random.key_data(keys)))
+
+
+class Whole(Ruled):
+    """By whole turns."""
+
+    def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+        self.note(states, lanes, keys)
+        return self.moved(states, MOVES)
+
+    def moved(self, states: Any, moves: int) -> Any:
+        for _ in range(moves):
+            going = ~states.is_chance & ~states.terminated
+            states = where_lanes(going, toss_program("apply_action")(states, jnp.asarray(self.rule(states))), states)
+        return states
+
+
+class ByActions(Ruled):
+    """An action at a time."""
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        self.note(states, lanes, keys)
+        return jnp.asarray(np.where(np.asarray(lanes), self.rule(states), -7))  # nobody looks at the others
+
+
+def foremost(states: Any) -> np.ndarray:
+    """The token further on, if it is not home."""
+    mine = np.asarray(states.tokens)[np.arange(len(states.to_play)), np.asarray(states.to_play)]
+    return np.where(mine < GOAL, mine, -1).argmax(-1)
+
+
+def hindmost(states: Any) -> np.ndarray:
+    mine = np.asarray(states.tokens)[np.arange(len(states.to_play)), np.asarray(states.to_play)]
+    return mine.argmin(-1)
+
+
+def dice_by_game(result: MatchResult) -> list[list[int]]:
+    """What was rolled in every game, in order."""
+    assert result.rolls is not None
+    return [result.rolls.outcome[result.rolls.game == game].tolist() for game in range(2 * PAIRS)]
+
+
+@pytest.mark.parametrize("kinds", [(Whole, ByActions), (ByActions, Whole), (Whole, Whole)])
+def test_dice_are_shared_turn_by_turn_whatever_the_players_are(kinds: tuple[Any, Any]) -> None:
+    player, opponent = kinds[0](foremost, "a"), kinds[1](hindmost, "b")
+    assert [isinstance(who, TurnPlayer) for who in (player, opponent)] == [kind is Whole for kind in kinds]
+    result = play_match(TOSS, player, opponent, pairs=PAIRS, seed=6, record=True)
+    dice = dice_by_game(result)
+    for one, two in zip(dice[::2], dice[1::2], strict=True):
+        common = min(len(one), len(two))
+        assert common >= 3
+        assert one[:common] == two[:common]
+    assert len({tuple(one[:3]) for one in dice[::2]}) > 8
+    # A roll and a turn are two plies; the last turn ends the game.
+    assert result.plies.ravel().tolist() == [2 * len(rolled) for rolled in dice]
+    # The same games whichever way the players say what they do.
+    wanted = play_match(TOSS, Whole(foremost), Whole(hindmost), pairs=PAIRS, seed=6)
+    np.testing.assert_array_equal(result.points, wanted.points)
+    np.testing.assert_array_equal(result.plies, wanted.plies)
+    assert {-1.0, 1.0} == set(result.points.ravel().tolist())
+
+
+def test_what_is_recorded_is_what_nature_did_and_where() -> None:
+    player = Whole(foremost)
+    result = play_match(TOSS, player, Whole(hindmost), pairs=PAIRS, seed=6, record=True)
+    rolls = result.rolls
+    assert rolls is not None
+    before = jax.tree.map(np.asarray, toss_program("unpack")(rolls.states))
+    assert before.is_chance.all()
+    assert not before.terminated.any()
+    first = rolls.game[: 2 * PAIRS]
+    assert first.tolist() == list(range(2 * PAIRS))
+    assert (before.die[: 2 * PAIRS] == 0).all()  # the openings, and only they
+    assert (before.die[2 * PAIRS :] > 0).all()
+    # What each player met next is what was recorded.
+    after = jax.tree.map(np.asarray, toss_program("apply_chance")(before, rolls.outcome))
+    at = {(game, after.tokens[row].tobytes()): row for row, game in enumerate(rolls.game)}
+    for states, asked in zip(player.seen, player.asked, strict=True):
+        for lane in np.flatnonzero(asked):
+            row = at[lane, states.tokens[lane].tobytes()]
+            assert (states.die[lane], states.to_play[lane]) == (after.die[row], after.to_play[row])
+
+
+def test_who_plays_by_actions_is_asked_until_its_turn_is_over() -> None:
+    player, opponent = ByActions(foremost, "a"), Whole(hindmost, "b")
+    play_match(TOSS, player, opponent, pairs=PAIRS, seed=6)
+    keys = np.stack(player.keys)
+    for number in range(0, len(player.seen), MOVES):
+        first, second = player.seen[number], player.seen[number + 1]
+        asked = player.asked[number]
+        assert (first.moves_left[asked] == 2).all()
+        assert (second.moves_left[player.asked[number + 1]] == 1).all()
+        assert not (player.asked[number + 1] & ~asked).any()
+        assert (keys[number] != keys[number + 1]).any(-1).all()
+    assert len({key.tobytes() for key in keys.reshape(-1, keys.shape[-1])}) == keys.shape[0] * keys.shape[1]
+
+
+def half(who: Whole, states: Any) -> Any:
+    return who.moved(states, 1)
+
+
+def nothing(who: Whole, states: Any) -> Any:
+    return states
+
+
+def the_others(who: Whole, states: Any) -> Any:
+    """A turn as it should be, but the other player's."""
+    return replace(who.moved(states, MOVES), to_play=1 - states.to_play)
+
+
+def a_step_more(who: Whole, states: Any) -> Any:
+    after = who.moved(states, MOVES)
+    return replace(after, tokens=jnp.minimum(after.tokens + 1, GOAL).astype(jnp.int8))
+
+
+@pytest.mark.parametrize("cheating", [half, nothing, the_others, a_step_more])
+@pytest.mark.parametrize("seat", [0, 1])
+def test_an_illegal_turn_is_named_with_its_player_and_position(cheating: Any, seat: int) -> None:
+    class Cheat(Whole):
+        def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+            return cheating(self, states)
+
+    players = [Whole(foremost, "honest"), Cheat(foremost, "cheat")]
+    with pytest.raises(GameContractError) as raised:
+        play_match(TOSS, players[seat], players[1 - seat], pairs=PAIRS, seed=0)
+    assert str(raised.value).startswith("match: player 'cheat' chose a turn, which is not legal in '")
+    position = str(raised.value).split("'")[3]
+    assert re.fullmatch(r"\d\d-\d\d die [12] left 2 player [12]", position)
+
+
+def test_turns_are_asked_for_only_where_they_count() -> None:
+    """What a player says of games that are over, or of the other's turns, is not looked at."""
+
+    class Careless(Whole):
+        def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
+            after = super().turn(states, lanes, keys)
+            return where_lanes(lanes, after, jax.tree.map(jnp.zeros_like, after))
+
+    wanted = play_match(TOSS, Whole(foremost), Whole(hindmost), pairs=PAIRS, seed=6)
+    result = play_match(TOSS, Careless(foremost), Careless(hindmost), pairs=PAIRS, seed=6)
+    np.testing.assert_array_equal(result.points, wanted.points)
+
+
+def test_openings_are_whole_turns() -> None:
+    """An engine that plays whole turns could not go on in the middle of one."""
+    player, opponent = Whole(foremost, "a"), Whole(hindmost, "b")
+    result = play_match(TOSS, player, opponent, pairs=PAIRS, seed=1, opening_plies=2, record=True)
+    for states, asked in zip(player.seen + opponent.seen, player.asked + opponent.asked, strict=True):
+        assert (states.moves_left[asked] == MOVES).all()
+    met = player.seen[0]
+    tokens = met.tokens.reshape(PAIRS, 2, 2, 2)
+    np.testing.assert_array_equal(tokens[:, 0], tokens[:, 1])  # shared by a pair
+    assert (tokens.sum(-1) > 0).all()  # both seats have moved
+    assert len({row.tobytes() for row in tokens[:, 0]}) > 5
+    dice = dice_by_game(result)
+    for one, two in zip(dice[::2], dice[1::2], strict=True):
+        common = min(len(one), len(two))
+        assert one[:common] == two[:common]
+
+
+def test_a_match_may_be_nothing_but_openings() -> None:
+    result = play_match(TOSS, Whole(foremost), Whole(hindmost), pairs=PAIRS, seed=2, opening_plies=50)
+    assert set(result.points.ravel().tolist()) == {-1.0, 1.0}
+    np.testing.assert_array_equal(result.points[:, 0], -result.points[:, 1])

@@ -274,6 +274,48 @@ def test_games_begin_where_they_are_told() -> None:
     assert not (turns == 1).any()
 
 
+@pytest.mark.parametrize(("plies", "cut"), [(5, True), (None, False)])
+def test_games_that_begin_elsewhere_are_cut_after_some_plies(plies: int | None, cut: bool) -> None:
+    made = machine(ShortDash, DIRECT, 12)
+
+    def elsewhere(key: jax.Array) -> Any:
+        return dataclasses.replace(ShortDash().init(key), tokens=jnp.ones((2, 2), jnp.int8))
+
+    rollout = dataclasses.replace(made.rollout, other_start=elsewhere, other_fraction=0.5, other_plies=plies, moves=12)
+    lanes = jnp.arange(40, dtype=jnp.uint32)
+    games = jax.jit(rollout.start)(jnp.uint32(0), lanes)
+    _, slab = jax.jit(rollout.run)(jnp.asarray(OPINIONATED), games, pace(DIRECT), jnp.uint32(0), jnp.uint32(0), lanes)
+    slab = jax.tree.map(np.asarray, slab)
+    states = states_of(ShortDash, slab)
+    limits = {True: min(plies or 13, 13), False: 13}  # of games that begin there, and of others
+    stopped = []
+    for lane in range(40):
+        plies_so_far, began = 0, False
+        for t in range(12):
+            if plies_so_far == 0:
+                began = bool(states.tokens[t, lane].sum() == 4)
+                assert began or states.tokens[t, lane].sum() == 0
+                plies_so_far = 1  # the roll
+            turn_over = states.moves_left[t, lane] == 1 and not slab.ended[t, lane]
+            plies_so_far += 1 + int(turn_over)
+            stops = plies_so_far >= limits[began] and not slab.ended[t, lane]
+            assert slab.truncated[t, lane] == stops, (t, lane, plies_so_far)
+            if stops:
+                stopped.append((began, plies_so_far))
+            if stops or slab.ended[t, lane]:
+                plies_so_far = 0
+    assert ((True, 5) in stopped) == cut
+    assert (False, 13) in stopped
+
+
+def test_cut_games_are_one_ply_long_at_least() -> None:
+    assert SelfPlayConfig(start_plies=0, start_fraction=0.0).problems() == [
+        "start_fraction is 0.0; it must be in (0, 1]",
+        "start_plies is 0; it must be at least 1",
+    ]
+    assert SelfPlayConfig(start_plies=1).problems() == []
+
+
 # ---- openings
 
 

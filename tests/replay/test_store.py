@@ -253,3 +253,39 @@ def test_each_program_is_compiled_once() -> None:
         replay.sample(number, 2)
         add(replay, 6 + number // 2)
     assert [program._cache_size() for program in programs] == before
+
+
+# ---- rows that do not wait for their games to end
+
+
+def test_rows_that_do_not_wait_are_ready_at_once_and_final() -> None:
+    config = TargetConfig(td_lambda=0.7, opinion="network", wait=False)
+    replay = Replay(
+        dataclasses.replace(CONFIG, capacity_rows=1),
+        like(MOVES, LANES),
+        max_plies=None,
+        batch_size=64,
+        seed=3,
+        think=think,
+        make_targets=lambda span, td_lambda: value_targets(SPEC, config, Span(**span), td_lambda),
+        td_lambda=lambda rows: 0.7,
+    )
+    assert (replay.reach, replay.slabs) == (1, 2)
+    slabs = [jax.tree.map(lambda x, n=n: x[n * MOVES : (n + 1) * MOVES], history()) for n in range(3)]
+    ready = []
+    for number, slab in enumerate(slabs):
+        replay.add(slab)
+        names = ("to_play", "ended", "truncated", "random", "points")
+        fields: Any = {name: getattr(slab, name) for name in names}
+        opinion, predicted = think(slab)
+        span = Span(exists=jnp.ones((MOVES, LANES), bool), opinion=opinion, predicted=predicted, **fields)
+        wanted = value_targets(SPEC, config, jax.tree.map(jnp.asarray, span))
+        slot = number % 2
+        np.testing.assert_array_equal(replay.ring.surprise[slot] >= 0, wanted.ready)
+        np.testing.assert_array_equal(replay.ring.has_value[slot], wanted.has_value)
+        np.testing.assert_allclose(replay.ring.target[slot], wanted.target, atol=1e-6)
+        assert np.asarray(wanted.ready)[:-1].all()
+        ready.append(int(wanted.ready.sum()))
+        assert replay.count_ready() == sum(ready[-2:])  # the slab before is as it was
+    rows = replay.sample(0, 1)
+    assert rows.weight.shape == (1, 64)

@@ -289,6 +289,7 @@ def test_from_weights_alone_replay_is_filled_before_the_first_update(tmp_path: P
     last = newest(folder)
     assert (last.step, last.facts["base_steps"], last.facts["slabs"]) == (80 + 80, 80, 10)
     assert run.learner.rows_trained == 160 * 64
+    assert run.replay.rows_before == 1280  # schedules by rows go on too
 
 
 def test_weights_the_average_and_the_optimiser_are_kept_from_weights_alone(tmp_path: Path) -> None:
@@ -303,11 +304,12 @@ def test_weights_the_average_and_the_optimiser_are_kept_from_weights_alone(tmp_p
 
 
 def test_a_run_from_weights_alone_is_resumed_exactly(tmp_path: Path) -> None:
-    train(tiny(), tmp_path / "whole", stop=10)
-    train(tiny(), tmp_path / "parts", stop=10)
-    whole, _ = resume_from_weights((), tmp_path / "whole", 2**30)
-    parts, _ = resume_from_weights((), tmp_path / "parts", 4)
-    with contextlib.closing(make_run(tiny(), tmp_path / "parts")) as run:
+    falling = ("targets.td_lambda=0.9", "targets.td_lambda_end=0.3")
+    train(tiny(*falling), tmp_path / "whole", stop=10)
+    train(tiny(*falling), tmp_path / "parts", stop=10)
+    whole, _ = resume_from_weights(falling, tmp_path / "whole", 2**30)
+    parts, _ = resume_from_weights(falling, tmp_path / "parts", 4)
+    with contextlib.closing(make_run(tiny(*falling), tmp_path / "parts")) as run:
         run.resume(newest(parts.folder), "exact")
         run.train(StopAfter())
     assert differences(newest(parts.folder), newest(whole.folder)) == []

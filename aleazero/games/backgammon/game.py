@@ -82,10 +82,15 @@ class Backgammon(Game):
         afterstate_values=True,
     )
 
-    def __init__(self, chunk: int = 4) -> None:
+    def __init__(self, chunk: int = 8) -> None:
         self.chunk = chunk
         self.plays = self._plays
         self.plays_start = self._plays_start
+
+    @property
+    def num_later_outcomes(self) -> int:
+        """Two dice: 21; the others are opening rolls."""
+        return len(ROLLS)
 
     def init(self, key: Array) -> BackgammonState:
         """Before the opening roll."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from aleazero.core.errors import NotationError
 from aleazero.core.game import Notation
-from aleazero.games.backgammon.board import CHECKERS, PLACES, counts, planes
+from aleazero.games.backgammon.board import CHECKERS, PLACES, planes
 
 if TYPE_CHECKING:
     from aleazero.games.backgammon.game import Backgammon, BackgammonState
@@ -106,13 +106,13 @@ class BackgammonNotation(Notation):
         if ways:  # hits on the way need not be written, but where there is a choice none is meant
             return min(ways, key=lambda way: way[0])[1]
         turns = self.turns(state)
-        names = [self.format_turn(state, actions) for actions, _ in turns]
-        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        shown = ", ".join(self.format_turn(state, actions) for actions, _ in turns[:8])
+        shown += f" and {len(turns) - 8} more" if len(turns) > 8 else ""
         raise NotationError(f"turn {text!r} is not possible here; possible: {shown}")
 
     def _ways(self, state: Any, hops: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
         """The actions that move checkers from place to place as written, in any order; with the number of hits."""
-        if not hops or bool(state.is_chance) or bool(state.terminated):
+        if not hops or len(hops) > int(state.left):  # nothing is left where the turn is over
             return [] if hops else [(0, [])]
         found, theirs = [], read(state).theirs
         for action in _legal(self.game, state):
@@ -156,7 +156,7 @@ class BackgammonNotation(Notation):
             run.append((target, bool(hits)))
             state = _apply(self.game, state, action)
         written: dict[str, int] = {}
-        for run in sorted(runs, key=lambda r: [-place for place, _ in r]):
+        for run in sorted(runs, key=lambda r: [*(-place for place, _ in r), 1]):  # who goes on, before who stays
             # Off by both dice, where one would do, is told from that by the stop on the way.
             all_stops = run[-1][0] == OFF and run[0][0] <= max(int(action) % 6 + 1 for action in actions)
             stops = [run[0], *[stop for stop in run[1:-1] if stop[1] or all_stops], run[-1]]
@@ -251,9 +251,15 @@ class BackgammonNotation(Notation):
 
 def read(state: Any) -> Position:
     """The position of a state."""
-    mine, theirs = (np.asarray(counts(tuple(jnp.asarray(side)))) for side in (state.mine, state.theirs))
+    mine, theirs = (_counts(np.asarray(side)) for side in (state.mine, state.theirs))
     dice = tuple(int(d) for d in np.asarray(state.dice))
     return Position(mine, theirs, int(state.to_play), dice, int(state.left), bool(state.opening))  # type: ignore[arg-type]
+
+
+def _counts(side: np.ndarray) -> np.ndarray:
+    """`[26]` from planes `[4]`; in numpy, for it is asked at every step of a turn."""
+    bits = (side[:, None] >> np.arange(PLACES, dtype=np.uint32)) & 1
+    return (bits.astype(np.int64) << np.arange(4)[:, None]).sum(0)
 
 
 def make_state(game: Backgammon, position: Position) -> BackgammonState:

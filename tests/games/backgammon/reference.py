@@ -88,7 +88,8 @@ def legal(position: Position, dice: tuple[int, ...], known: dict[Any, int] | Non
 
 def plays(position: Position, dice: tuple[int, ...]) -> set[Position]:
     """The positions that a whole turn can leave, still from the mover's side."""
-    ends, waiting, met, known = set(), [(position, dice)], set(), {}
+    known: dict[Any, int] = {}
+    ends, waiting, met = set(), [(position, dice)], set()
     while waiting:
         here, left = waiting.pop()
         lawful = legal(here, left, known)

@@ -51,7 +51,7 @@ def places_of(word: Any) -> list[int]:
     return [place for place in range(32) if int(word) >> place & 1]
 
 
-def test_places_have_names():
+def test_places_have_names() -> None:
     assert places_of(THEIR_BAR) == [0]
     assert places_of(POINTS) == list(range(1, 25))
     assert places_of(BAR) == [25]
@@ -60,7 +60,7 @@ def test_places_have_names():
 
 @settings(deadline=None, max_examples=60)
 @given(any_numbers)
-def test_numbers_of_checkers_become_planes_and_numbers_again(numbers: list[int]):
+def test_numbers_of_checkers_become_planes_and_numbers_again(numbers: list[int]) -> None:
     planes = planes_of(numbers)
     assert numbers_of(planes) == numbers
     assert [plane.dtype for plane in planes] == [jnp.uint32] * 4
@@ -69,7 +69,7 @@ def test_numbers_of_checkers_become_planes_and_numbers_again(numbers: list[int])
 
 @settings(deadline=None, max_examples=60)
 @given(any_numbers)
-def test_what_stands_on_a_board_is_counted(numbers: list[int]):
+def test_what_stands_on_a_board_is_counted(numbers: list[int]) -> None:
     planes = planes_of(numbers)
     assert int(board.total(planes)) == sum(numbers)
     assert places_of(board.some(planes)) == [place for place in range(PLACES) if numbers[place] >= 1]
@@ -78,7 +78,7 @@ def test_what_stands_on_a_board_is_counted(numbers: list[int]):
 
 @settings(deadline=None, max_examples=60)
 @given(st.sets(st.integers(0, PLACES - 1), max_size=CHECKERS))
-def test_each_place_comes_alone_and_in_order(places: set[int]):
+def test_each_place_comes_alone_and_in_order(places: set[int]) -> None:
     words = np.asarray(board.each_place(jnp.uint32(sum(1 << place for place in places))))
     assert words.shape == (CHECKERS,)
     expected = [1 << place for place in sorted(places)]
@@ -87,7 +87,7 @@ def test_each_place_comes_alone_and_in_order(places: set[int]):
 
 @settings(deadline=None, max_examples=60)
 @given(sides, st.integers(0, PLACES - 1))
-def test_what_is_added_can_be_taken_away(side: reference.Side, place: int):
+def test_what_is_added_can_be_taken_away(side: reference.Side, place: int) -> None:
     planes, bit = planes_of(side), jnp.uint32(1 << place)
     more = board.add(planes, bit)
     if side[place] < 15:  # more than fifteen have no room
@@ -99,7 +99,7 @@ def test_what_is_added_can_be_taken_away(side: reference.Side, place: int):
 
 @settings(deadline=None, max_examples=60)
 @given(sides, sides)
-def test_turned_twice_is_the_same_board(one: reference.Side, two: reference.Side):
+def test_turned_twice_is_the_same_board(one: reference.Side, two: reference.Side) -> None:
     here = Board(planes_of(one), planes_of(two))
     there = board.turned(here)
     assert numbers_of(there.mine) == list(two[::-1])
@@ -109,7 +109,7 @@ def test_turned_twice_is_the_same_board(one: reference.Side, two: reference.Side
 
 
 @pytest.mark.parametrize("die", range(1, 7))
-def test_moves_are_those_of_the_reference(die: int):
+def test_moves_are_those_of_the_reference(die: int) -> None:
     positions = some_positions()
     boards, by = board_of(positions), jnp.full(NUMBER, die, jnp.uint32)
     words = np.asarray(board.sources(board.some(boards.mine), board.several(boards.theirs), by))
@@ -126,12 +126,12 @@ def test_moves_are_those_of_the_reference(die: int):
 @pytest.mark.parametrize(
     ("source", "die", "target"), [(25, 1, 24), (25, 6, 19), (7, 6, 1), (24, 3, 21), (6, 6, None), (2, 5, None)]
 )
-def test_landing(source: int, die: int, target: int | None):
+def test_landing(source: int, die: int, target: int | None) -> None:
     word = board.landing(jnp.uint32(1 << source), jnp.uint32(die))
     assert places_of(word) == ([] if target is None else [target])
 
 
-def test_points_are_those_of_the_reference():
+def test_points_are_those_of_the_reference() -> None:
     going_on = some_positions()
     over = [(NOBODY, theirs) for _, theirs in going_on]
     rng = random.Random(2)
