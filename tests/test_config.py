@@ -15,6 +15,8 @@ from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.settings import Layer, build, flatten, parse_assignments, to_toml
 from aleazero.games.registry import game_names, make_game
+from aleazero.play.turns import TurnRollout
+from aleazero.search.plies import Plies
 
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -223,6 +225,20 @@ def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
     config = resolve("pig", preset="quick", environ={}, assignments=["search.kind=expectimax", "model.policy=false"])
     with pytest.raises(ConfigError, match=r"search\.kind is 'expectimax', but pig has no whole-turn plays"):
         build_parts(config)
+
+
+def test_how_far_whole_turns_are_looked_at_reaches_the_rollout() -> None:
+    plain, ahead = (
+        build_parts(resolve("backgammon", preset="quick", environ={}, assignments=settings)).rollout
+        for settings in ([], ["selfplay.every_roll=true", "selfplay.random_plies=3", "search.ply=1"])
+    )
+    assert isinstance(plain, TurnRollout)
+    assert isinstance(ahead, TurnRollout)
+    assert isinstance(plain.search, Plies)
+    assert isinstance(ahead.search, Plies)
+    assert (plain.look_ahead, plain.random_plies, plain.search.ply) == (None, 0, 0)
+    assert ahead.look_ahead is not None
+    assert (ahead.random_plies, ahead.search.ply) == (3, 1)
 
 
 def test_rows_that_do_not_wait_need_little_room() -> None:

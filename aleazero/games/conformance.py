@@ -235,6 +235,9 @@ def _chance(game: Game, flat: Steps, blame: _Blame) -> None:
     probs = np.asarray(jax.jit(jax.vmap(game.chance_probs))(flat.state))
     bad = at_chance & ((np.abs(probs.sum(-1) - 1) > 1e-5) | (probs < 0).any(-1) | ~np.isfinite(probs).all(-1))
     blame("chance_probs", bad, lambda row: f"{probs[row].tolist()} is no distribution")
+    later = at_chance & (np.asarray(flat.ply) > 0) & (probs[:, game.num_later_outcomes :] > 0).any(-1)
+    which = f"an outcome from {game.num_later_outcomes} on"
+    blame("num_later_outcomes", later, f"{which} has a chance after the first state")
     again = at_chance & np.asarray(flat.after.is_chance)
     blame(
         "apply_chance",

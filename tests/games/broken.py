@@ -319,6 +319,12 @@ class RollsBelowNothing(Told):
         return jnp.array([1.5, -0.5], jnp.float32)
 
 
+class RollsMoreThanItSays(Told):
+    law, says = "num_later_outcomes", "an outcome from 1 on has a chance after the first state"
+    state, done = ".* rolling", r"chance outcome \d"
+    num_later_outcomes = 1
+
+
 class RollsAgain(Played):
     law, says = "apply_chance", "nature's move leads to another chance state"
     state, done = ".* rolling", "chance outcome 1"

@@ -16,6 +16,7 @@ import pytest
 from jax import Array
 
 from aleazero.core.errors import GameContractError
+from aleazero.core.game import FlatPlays
 from aleazero.core.struct import replace, where_lanes
 from aleazero.games.pig import HOLD, ROLL, Pig
 from aleazero.games.tictactoe import TicTacToe
@@ -27,7 +28,7 @@ from tests.play.test_turns import Toss
 
 pytestmark = pytest.mark.usefixtures("quick_compile")
 
-TICTACTOE, PIG, TOSS = TicTacToe(), Pig(), Toss(16)
+TICTACTOE, PIG = TicTacToe(), Pig()
 PAIRS = 20  # in most matches, so that they share their programs
 
 
@@ -214,6 +215,25 @@ def test_a_game_for_one_has_no_matches() -> None:
 
 
 # ---- whole turns
+
+
+class Filled(Toss):
+    """Toss with something in the places of a chunk that hold no play: turns in which nothing moved."""
+
+    kind = "filled toss"
+
+    def _plays(self, states: Any, cursor: Any) -> FlatPlays:
+        chunk = super()._plays(states, cursor)
+        place = jnp.arange(self.chunk)
+        lane = place % states.to_play.shape[0]
+        real = place < chunk.count
+        idle = jax.tree.map(lambda x: x[lane], states)
+        return replace(
+            chunk, owner=jnp.where(real, chunk.owner, lane), afterstates=where_lanes(real, chunk.afterstates, idle)
+        )
+
+
+TOSS = Filled(50)
 
 
 @functools.cache
