@@ -70,6 +70,8 @@ class RunConfig:
             found.append(f"search.kind is {self.search.kind!r}; model.policy must be {needs}")
         if self.selfplay.every_roll and self.search.kind != "expectimax":
             found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
+        if not self.targets.wait and self.selfplay.moves_per_rollout == 1:
+            found.append("selfplay.moves_per_rollout is 1; targets.wait must then be true: a rollout's last row waits")
         return found
 
     def problems_with(self, game: Game) -> list[str]:

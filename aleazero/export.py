@@ -2,7 +2,7 @@
 
     manifest.json          game, its version and facts, the model's settings, where it came from, sha256 of the weights
     weights.safetensors    float32
-    network.onnx           on request: observations in, policy logits and outcome distribution out
+    network.onnx           on request: observations in, policy logits (if any) and outcome distribution out
 
 Knows checkpoints only as weights that are handed in.
 """
@@ -121,7 +121,8 @@ def _write_onnx(path: Path, model: Model, weights: Weights) -> None:
 
     def network(observation: Any) -> dict[str, Any]:
         output = plain.apply(weights, observation)
-        return {"policy_logits": output.logits, "opinion": plain.opinion_of(output)}
+        policy = {} if output.logits is None else {"policy_logits": output.logits}
+        return policy | {"opinion": plain.opinion_of(output)}
 
     export_onnx(network, model.spec.observation_shape, path, metadata={"game": model.spec.name})
 

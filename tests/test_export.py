@@ -159,6 +159,20 @@ def refused(folder: Path, game: str = "tictactoe") -> str:
     return str(caught.value)
 
 
+def test_the_onnx_file_of_a_value_alone_says_that(tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    model = build_model(ModelConfig(kind="mlp", width=8, blocks=1, policy=False), rules("backgammon").spec)
+    weights = jax.jit(model.init)(jax.random.key(0))
+    folder = export.write(tmp_path / "value", model, weights, {}, onnx=True)
+    session = onnxruntime.InferenceSession(str(folder / "network.onnx"), providers=["CPUExecutionProvider"])
+    (given,), (output,) = session.get_inputs(), session.get_outputs()
+    seen = np.random.default_rng(0).random((5, *model.spec.observation_shape)).astype(np.float32)
+    (opinion,) = session.run([output.name], {given.name: seen})
+    assert output.name == "opinion"
+    np.testing.assert_allclose(opinion, model.opinion(weights, jnp.asarray(seen)), atol=1e-5)
+
+
 @pytest.mark.parametrize("where", ["first", "middle", "last", "cut"])
 def test_damaged_weights_are_named(exported: Path, where: str) -> None:
     path = exported / "weights.safetensors"

@@ -233,7 +233,7 @@ class Filled(Toss):
         )
 
 
-TOSS = Filled(50)
+TOSS = Filled(400)  # room for much more than the plays of all games
 
 
 @functools.cache
