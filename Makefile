@@ -35,7 +35,7 @@ lint: setup
 
 # All tests, on every core; the wheel, installed into an environment of its own; a sample of the mutants.
 test: programs lint
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 	$(MAKE) wheel
 	$(BIN)/python scripts/mutate.py --sample 5
 

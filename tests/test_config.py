@@ -216,7 +216,7 @@ def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
             "selfplay.every_roll needs search.kind 'expectimax', not 'gumbel'",
         ),
         (["targets.td_lambda=1"], "targets.wait is false; td_lambda must then stay below 1"),
-        (["selfplay.start_plies=0"], "selfplay.start_plies is 0; it must be at least 1"),
+        (["selfplay.start_plies=9"], "selfplay.start_plies is 9; it is for games that begin at another start"),
         (["selfplay.moves_per_rollout=1"], "selfplay.moves_per_rollout is 1; targets.wait must then be true"),
     ):
         with pytest.raises(ConfigError) as caught:

@@ -56,6 +56,8 @@ class SelfPlayConfig:
                 found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
         if self.start_plies is not None and self.start_plies < 1:
             found.append(f"start_plies is {self.start_plies}; it must be at least 1")
+        if self.start_plies is not None and self.start is None:
+            found.append(f"start_plies is {self.start_plies}; it is for games that begin at another start: name one")
         if self.temperature_plies is not None and self.temperature_plies < 0:
             found.append(f"temperature_plies is {self.temperature_plies}; it must not be negative")
         return found

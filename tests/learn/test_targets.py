@@ -376,8 +376,9 @@ def test_the_greatest_surprise() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
-@pytest.mark.parametrize("whose", ["network", "search"])
-@pytest.mark.parametrize(("td_lambda", "mix"), [(0.0, 0.0), (0.6, 0.0), (0.9, 0.4)])
+@pytest.mark.parametrize(
+    ("whose", "td_lambda", "mix"), [("network", 0.0, 0.0), ("network", 0.6, 0.0), ("search", 0.9, 0.4)]
+)
 def test_without_waiting_the_last_opinion_stands_for_the_rest(
     name: str, whose: Any, td_lambda: float, mix: float
 ) -> None:

@@ -309,11 +309,11 @@ def test_games_that_begin_elsewhere_are_cut_after_some_plies(plies: int | None, 
 
 
 def test_cut_games_are_one_ply_long_at_least() -> None:
-    assert SelfPlayConfig(start_plies=0, start_fraction=0.0).problems() == [
+    assert SelfPlayConfig(start="anywhere", start_plies=0, start_fraction=0.0).problems() == [
         "start_fraction is 0.0; it must be in (0, 1]",
         "start_plies is 0; it must be at least 1",
     ]
-    assert SelfPlayConfig(start_plies=1).problems() == []
+    assert SelfPlayConfig(start="anywhere", start_plies=1).problems() == []
 
 
 # ---- openings

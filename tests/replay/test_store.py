@@ -287,5 +287,3 @@ def test_rows_that_do_not_wait_are_ready_at_once_and_final() -> None:
         assert np.asarray(wanted.ready)[:-1].all()
         ready.append(int(wanted.ready.sum()))
         assert replay.count_ready() == sum(ready[-2:])  # the slab before is as it was
-    rows = replay.sample(0, 1)
-    assert rows.weight.shape == (1, 64)

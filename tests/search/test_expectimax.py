@@ -244,7 +244,7 @@ def _act(game: Game, state: Any, action: int) -> Any:
     return on_host(_jitted("apply_action")(state, jnp.int32(action)))
 
 
-@pytest.mark.parametrize(("chunk", "width"), [(1, 2), (7, 1), (500, 2)])
+@pytest.mark.parametrize(("chunk", "width"), [(1, 2), (7, 1)])
 def test_a_game_of_few_plays(chunk: int, width: int) -> None:
     game, states = Dashes(chunk), dashing()
     turn = on_host(best(game, width)(ANY, states))
@@ -374,11 +374,10 @@ def test_lots_depend_on_nothing_beside_the_lane() -> None:
     assert (other.afterstates.mine != turn.afterstates.mine).any(-1).sum() > 20
 
 
-@pytest.mark.parametrize("chunk", [1, 7])
-def test_lots_do_not_depend_on_chunks(chunk: int) -> None:
+def test_lots_do_not_depend_on_chunks() -> None:
     states = dashing()
     lots = np.random.default_rng(0).integers(0, 2**32, len(states.to_play), dtype=np.uint64).astype(np.uint32)
-    turns = [on_host(best(game, lots=True)(ANY, states, lots)) for game in (Dashes(chunk), Dashes(500))]
+    turns = [on_host(best(game, lots=True)(ANY, states, lots)) for game in (Dashes(1), Dashes(500))]
     # Another network draws the same.
     turns.append(on_host(best(Dashes(500), lots=True)(judging(loud=-1.0), states, lots)))
     assert_equal(turns[0], turns[1])
