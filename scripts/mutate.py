@@ -192,6 +192,41 @@ FAULTS = (
         "seat = jnp.tile(jnp.zeros(2, jnp.int32), pairs)",
         ("tests/play/test_match.py",),
     ),
+    Fault(
+        "backgammon: checkers borne off while others are outside",
+        "aleazero/games/backgammon/board.py",
+        "jnp.where((mine & ~jnp.uint32(HOME)) == 0, exact | beyond, jnp.uint32(0))",
+        "exact | beyond",
+        ("tests/games/backgammon/test_turns.py",),
+    ),
+    Fault(
+        "backgammon: a checker on the bar does not count as back",
+        "aleazero/games/backgammon/board.py",
+        "jnp.uint32(HOME | THEIR_BAR)",
+        "jnp.uint32(HOME)",
+        ("tests/games/backgammon/test_game.py",),
+    ),
+    Fault(
+        "backgammon: plays listed twice, in either order of the dice",
+        "aleazero/games/backgammon/turns.py",
+        "by_smaller = by_smaller & ~again & ~swapped",
+        "by_smaller = by_smaller & ~swapped",
+        ("tests/games/backgammon/test_turns.py",),
+    ),
+    Fault(
+        "expectimax: a finished game valued by the network",
+        "aleazero/search/expectimax.py",
+        "opinion = jnp.where(afterstates.terminated[:, None], known, opinion)",
+        "opinion = opinion + 0 * known",
+        ("tests/search/test_expectimax.py",),
+    ),
+    Fault(
+        "luck: the other seat's, taken for the player's",
+        "aleazero/play/luck.py",
+        "np.tile([1.0, -1.0], len(result.points))",
+        "np.tile([1.0, 1.0], len(result.points))",
+        ("tests/play/test_luck.py",),
+    ),
 )
 
 
