@@ -26,6 +26,7 @@ import numpy as np
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
+from aleazero.core.struct import where_lanes
 from aleazero.games.backgammon.boards import rolled, to_boards, to_dice
 from aleazero.play.match import TurnPlayer
 from aleazero.play.ratings import Interval
@@ -102,12 +103,7 @@ def own_decisions(game: Game, player: TurnPlayer, count: int, seed: int) -> Iter
                 yield boards[lane], dice[lane], left[lane]
         move += 1
         fresh = jax.vmap(game.init)(lane_keys(jnp.uint32(seed), Role.INIT, move, jnp.arange(GAMES)))
-        over = after.terminated
-        states = jax.tree.map(
-            lambda new, old: jnp.where(over.reshape(-1, *[1] * (new.ndim - 1)), new, old),  # noqa: B023
-            fresh,
-            after,
-        )
+        states = where_lanes(after.terminated, fresh, after)
 
 
 def label(positions: Sequence[tuple[np.ndarray, ...]], processes: int | None = None) -> list[Decision]:

@@ -19,7 +19,7 @@ from aleazero.core.game import Game
 from aleazero.core.keys import Role, gumbel_noise, lane_keys, lane_words, mix, role_key, unit
 from aleazero.core.records import Evaluate, Opine, Trajectory, Weights
 from aleazero.core.schedule import Schedule
-from aleazero.core.struct import struct, where_lanes
+from aleazero.core.struct import replace, struct, where_lanes
 
 STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at most; at least not at all
 
@@ -161,24 +161,54 @@ class Rollout:
 
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
         """A new game in every lane, as it would begin before move `number`."""
-        states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
-        length, taste, where = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 3)
-        ply = jnp.zeros(lanes.shape, jnp.int32)
-        if self.other_start is not None:
-            elsewhere = unit(where) < self.other_fraction
-            others = jax.vmap(self.other_start)(lane_keys(seed, Role.START, number, lanes))
-            states = where_lanes(elsewhere, others, states)
-            if self.other_plies is not None:
-                ply = jnp.where(elsewhere, max(self.game.spec.max_plies - self.other_plies, 0), ply)
-        settled, drew = draw(self.game, states, lane_keys(seed, Role.OPENING, number, lanes))
-        openings = (unit(length) * (self.random_plies + 1)).astype(jnp.int32)
-        return Games(
-            states=settled,
-            ply=ply + (drew >= 0),
-            openings=openings,
-            taste=taste,
-            fingerprint=mix(jnp.zeros(lanes.shape, jnp.uint32), drew + 1),
-        )
+        games = begin(self, seed, number, lanes)
+        settled, drew = draw(self.game, games.states, lane_keys(seed, Role.OPENING, number, lanes))
+        fingerprint = mix(games.fingerprint, drew + 1)
+        return replace(games, states=settled, ply=games.ply + (drew >= 0), fingerprint=fingerprint)
+
+
+class Beginning(Protocol):
+    """What is needed to begin games: every kind of rollout has it."""
+
+    @property
+    def game(self) -> Game:
+        """The rules."""
+
+    @property
+    def random_plies(self) -> int:
+        """Each game begins with 0 to this many random moves."""
+
+    @property
+    def other_start(self) -> Callable[[Array], Any] | None:
+        """Where a share of the games begins."""
+
+    @property
+    def other_fraction(self) -> float:
+        """That share."""
+
+    @property
+    def other_plies(self) -> int | None:
+        """How long those games go on; None: to the end."""
+
+
+def begin(of: Beginning, seed: Array, number: Array, lanes: Array) -> Games:
+    """A new game in every lane, as it would begin before move `number`; nature has not moved yet."""
+    states = jax.vmap(of.game.init)(lane_keys(seed, Role.INIT, number, lanes))
+    length, taste, where = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 3)
+    ply = jnp.zeros(lanes.shape, jnp.int32)
+    if of.other_start is not None:
+        elsewhere = unit(where) < of.other_fraction
+        others = jax.vmap(of.other_start)(lane_keys(seed, Role.START, number, lanes))
+        states = where_lanes(elsewhere, others, states)
+        if of.other_plies is not None:
+            ply = jnp.where(elsewhere, max(of.game.spec.max_plies - of.other_plies, 0), ply)
+    return Games(
+        states=states,
+        ply=ply,
+        openings=(unit(length) * (of.random_plies + 1)).astype(jnp.int32),
+        taste=taste,
+        fingerprint=jnp.zeros(lanes.shape, jnp.uint32),
+    )
 
 
 def improved_value(found: Any) -> Array:

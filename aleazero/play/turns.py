@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.game import Game
-from aleazero.core.keys import Role, fold, lane_keys, lane_words, mix, unit
+from aleazero.core.keys import Role, fold, lane_keys, lane_words, mix
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Opine, Trajectory, Weights
 from aleazero.core.struct import where_lanes
-from aleazero.play.rollout import Games, Pace, draw
+from aleazero.play.rollout import Games, Pace, begin, draw
 
 
 class Chooser(Protocol):
@@ -46,7 +46,7 @@ class TurnRollout:
 
     def start(self, seed: Array, lanes: Array) -> Games:
         """First games for lanes `[B]` (their own numbers)."""
-        return self._fresh(seed, jnp.uint32(0), lanes)
+        return begin(self, seed, jnp.uint32(0), lanes)
 
     def run(
         self, weights: Weights, games: Games, pace: Pace, seed: Array, first: Array, lanes: Array
@@ -93,23 +93,4 @@ class TurnRollout:
             fingerprint=fingerprint,
         )
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
-        return where_lanes(after.terminated | truncated, self._fresh(seed, number + 1, lanes), going), row
-
-    def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
-        """A new game in every lane, before its first roll."""
-        states = jax.vmap(self.game.init)(lane_keys(seed, Role.INIT, number, lanes))
-        length, taste, where = lane_words(lane_keys(seed, Role.TASTE, number, lanes), 3)
-        ply = jnp.zeros(lanes.shape, jnp.int32)
-        if self.other_start is not None:
-            elsewhere = unit(where) < self.other_fraction
-            others = jax.vmap(self.other_start)(lane_keys(seed, Role.START, number, lanes))
-            states = where_lanes(elsewhere, others, states)
-            if self.other_plies is not None:
-                ply = jnp.where(elsewhere, max(self.game.spec.max_plies - self.other_plies, 0), ply)
-        return Games(
-            states=states,
-            ply=ply,
-            openings=(unit(length) * (self.random_plies + 1)).astype(jnp.int32),
-            taste=taste,
-            fingerprint=jnp.zeros(lanes.shape, jnp.uint32),
-        )
+        return where_lanes(after.terminated | truncated, begin(self, seed, number + 1, lanes), going), row
