@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,20 @@ from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, role_key
 from aleazero.core.opinions import expected_value
-from aleazero.core.records import Trajectory, Weights
+from aleazero.core.records import Knowledge, Trajectory, Weights
 from aleazero.games.registry import make_game
 from aleazero.learn import losses, targets, update
 from aleazero.models.build import Model, build_model
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.rollout import Games, Pace, Rollout
 from aleazero.play.turns import TurnRollout
-from aleazero.players import make_player, network_player
+from aleazero.players import endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.search.build import build_search
 from aleazero.search.expectimax import Expectimax
 from aleazero.search.plies import Plies
+from aleazero.search.reuse import Reusing
 from aleazero.search.settings import make_knobs
 
 
@@ -46,6 +48,7 @@ class Parts:
     model: Model
     rollout: Rollout | TurnRollout
     mesh: Mesh  # the devices that lanes are spread over
+    teacher: tuple[Model, Weights] | None = None  # who plays and opines in place of the run's own network
 
     # ---- self-play
 
@@ -66,6 +69,8 @@ class Parts:
         # The seed is an argument, not a constant: a run with another seed uses the same compiled program.
         seed = self._everywhere(jnp.uint32(config.seed))
         everywhere = P()
+        teacher = self._everywhere(self.teacher[1]) if self.teacher else None
+        endings = self._everywhere(self._endings())
         spread = jax.shard_map(
             self.rollout.run,
             mesh=self.mesh,
@@ -76,10 +81,19 @@ class Parts:
         compiled = jax.jit(spread, donate_argnums=1)
 
         def play(weights: Weights, games: Games, pace: Pace, first: Array) -> tuple[Games, Trajectory]:
-            weights, pace, first = self._everywhere((weights, pace, first))
-            return compiled(weights, games, pace, seed, first, lanes)
+            weights, pace, first = self._everywhere((weights if teacher is None else teacher, pace, first))
+            return compiled(self._knowledge(weights, endings), games, pace, seed, first, lanes)
 
         return play
+
+    def _endings(self) -> Any:
+        """Tables for the rollout, where it goes by whole turns."""
+        wanted = isinstance(self.rollout, TurnRollout) and self.config.search.endings
+        return endings_of(self.game) if wanted else None
+
+    def _knowledge(self, weights: Weights, endings: Any) -> Any:
+        """What the rollout goes by."""
+        return Knowledge(weights, endings) if isinstance(self.rollout, TurnRollout) else weights
 
     def place_games(self, games: Games) -> Games:
         """Games read from a checkpoint, spread over the devices."""
@@ -110,8 +124,9 @@ class Parts:
         lanes = jnp.zeros(self.config.selfplay.num_games, jnp.uint32)
         run = functools.partial(jax.eval_shape, self.rollout.run)
         games = jax.eval_shape(self.rollout.start, jnp.uint32(0), lanes)
-        weights = jax.eval_shape(self.model.init, jax.random.key(0))
-        return run(weights, games, self.pace(0), jnp.uint32(0), jnp.uint32(0), lanes)[1]
+        weights = jax.eval_shape((self.teacher[0] if self.teacher else self.model).init, jax.random.key(0))
+        knowledge, nought = self._knowledge(weights, self._endings()), jnp.uint32(0)
+        return run(knowledge, games, self.pace(0), nought, nought, lanes)[1]
 
     def make_replay(self) -> Replay:
         """An empty replay."""
@@ -158,7 +173,7 @@ class Parts:
         """A match of these weights against a player string."""
         config, settings = self.config, self.config.evaluate
         sims = settings.simulations or config.search.max_simulations
-        search = dataclasses.replace(config.search, max_simulations=sims, reuse=False)
+        search = dataclasses.replace(config.search, max_simulations=sims, reuse=False, max_nodes=None)
         player = network_player(self.game, self.model, weights, search, "self")
         return play_match(
             self.game,
@@ -178,8 +193,11 @@ class Parts:
         return jax.device_put(x, NamedSharding(self.mesh, P()))
 
 
-def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> Parts:
-    """The parts of a run, checked against the game; lanes go to all local devices unless some are named."""
+def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root: Path | None = None) -> Parts:
+    """The parts of a run, checked against the game; lanes go to all local devices unless some are named.
+
+    `root` is where the runs are kept that a teacher may be one of.
+    """
     game = make_game(config.game)
     if not isinstance(game, Game):
         raise ConfigError(f"game {config.game!r} runs on the host: search does not apply to it")
@@ -190,17 +208,23 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None) -> P
             f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"
         )
     model = build_model(config.model, game.spec)
-    return Parts(config, game, model, _make_rollout(config, game, model), Mesh(used, ("lanes",)))
+    teacher = load_network(config.selfplay.teacher, game, root) if config.selfplay.teacher else None
+    if teacher and teacher[0].config.policy != config.model.policy:
+        has = "has a" if teacher[0].config.policy else "has no"
+        raise ConfigError(
+            f"selfplay.teacher is {config.selfplay.teacher!r}, which {has} policy: model.policy must be the same"
+        )
+    rollout = _make_rollout(config, game, teacher[0] if teacher else model)
+    return Parts(config, game, model, rollout, Mesh(used, ("lanes",)), teacher)
 
 
 def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | TurnRollout:
     play = config.selfplay
     common: dict[str, Any] = {
         "game": game,
-        "opine": model.opinion,
         "moves": play.moves_per_rollout,
         "random_plies": play.random_plies,
-        "other_start": game.starts[play.start] if play.start else None,
+        "other_start": _any_of([game.starts[name] for name in play.starts]) if play.starts else None,
         "other_fraction": play.start_fraction,
         "other_plies": play.start_plies,
     }
@@ -208,7 +232,21 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         search = Expectimax(game, model.opinion)
         look_ahead = functools.partial(Plies(search, 1).opinion, ply=1) if play.every_roll else None
         return TurnRollout(search=Plies(search, config.search.ply), look_ahead=look_ahead, **common)
-    return Rollout(search=build_search(game, config.search), evaluate=model.evaluate, **common)
+    tree_search = build_search(game, config.search)
+    keeping = Reusing(tree_search) if config.search.reuse else tree_search
+    return Rollout(search=keeping, evaluate=model.evaluate, opine=model.opinion, **common)
+
+
+def _any_of(starts: list[Callable[[Array], Any]]) -> Callable[[Array], Any]:
+    """Begins at one of them, drawn evenly."""
+    if len(starts) == 1:
+        return starts[0]
+
+    def start(key: Array) -> Any:
+        which, key = jax.random.split(key)
+        return jax.lax.switch(jax.random.randint(which, (), 0, len(starts)), starts, key)
+
+    return start
 
 
 def _prepare(game: Game, augment: bool, rows: Any, key: Array) -> losses.Batch:

@@ -28,7 +28,7 @@ from aleazero.replay.ring import ReplayConfig
 from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
 
-PRESETS = ("quick", "standard", "strong")
+PRESETS = ("quick", "standard", "strong")  # of every game; a game's own file may hold more
 NOT_SETTINGS = ("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE")  # variables with our prefix that mean something else
 MAY_CHANGE = ("total_rows", "evaluate", "checkpoint", "observe")  # when a run is resumed
 
@@ -63,8 +63,8 @@ class RunConfig:
                 f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
                 f"search.max_simulations ({self.search.max_simulations})"
             )
-        if self.search.reuse:
-            found.append("search.reuse is true; self-play starts every search from a fresh tree, so leave it false")
+        if self.search.reuse and self.selfplay.moves_per_rollout == 1:
+            found.append("selfplay.moves_per_rollout is 1; search.reuse keeps trees within a rollout: leave it false")
         if (self.search.kind == "expectimax") == self.model.policy:
             needs = "false: whole turns are chosen by value" if self.model.policy else "true: its moves come from it"
             found.append(f"search.kind is {self.search.kind!r}; model.policy must be {needs}")
@@ -79,9 +79,10 @@ class RunConfig:
         found = self.model.problems_with(game.spec) + self.search.problems_with(game.spec)
         if self.search.kind == "expectimax" and game.plays is None:
             found.append(f"search.kind is 'expectimax', but {game.spec.name} has no whole-turn plays")
-        if self.selfplay.start is not None and self.selfplay.start not in game.starts:
-            known = game.starts or ["none: leave it out"]
-            found.append(f"selfplay.start: {UnknownName(f'start of {game.spec.name}', self.selfplay.start, known)}")
+        for name in self.selfplay.starts:
+            if name not in game.starts:
+                known = game.starts or ["none: leave it out"]
+                found.append(f"selfplay.starts: {UnknownName(f'start of {game.spec.name}', name, known)}")
         slab = self.selfplay.num_games * self.selfplay.moves_per_rollout
         slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2 if self.targets.wait else 2
         if self.replay.capacity_rows < slab * slabs:
@@ -128,14 +129,13 @@ def resolve(
 
 
 def preset_layer(game: str, preset: str) -> Layer:
-    """A game's preset; where a game has none of its own, the general one."""
-    if preset not in PRESETS:
-        raise UnknownName("preset", preset, PRESETS)
+    """A game's preset; where a game has none of its own, the general one. A game may have further ones."""
     folder = resources.files("aleazero") / "presets"
     own, general = folder / f"{game.replace(':', '_')}.toml", folder / "general.toml"
-    tables: dict[str, Any] = tomllib.loads(own.read_text("utf-8")) if own.is_file() else {}
+    tables: dict[str, Any] = tomllib.loads(general.read_text("utf-8"))
+    tables |= tomllib.loads(own.read_text("utf-8")) if own.is_file() else {}
     if preset not in tables:
-        tables = tomllib.loads(general.read_text("utf-8"))
+        raise UnknownName("preset", preset, tables)
     return Layer(f"preset {preset} of {game}", tables[preset])
 
 

@@ -1,6 +1,6 @@
 """Players from strings: `KIND[:key=value;key=value]`, and after commas how a network looks ahead.
 
-    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    ...,search=gumbel,sims=64
+    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
 Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
@@ -23,7 +23,9 @@ from aleazero import checkpoint as checkpoints
 from aleazero import engine_players, export
 from aleazero.core.errors import ConfigError, GameContractError, UnknownName
 from aleazero.core.game import Game, seat_sign
-from aleazero.core.records import Weights
+from aleazero.core.opinions import expected_value
+from aleazero.core.records import Knowledge, Weights
+from aleazero.core.struct import replace
 from aleazero.judges import Judge, exact_judge
 from aleazero.models.build import Model, build_model
 from aleazero.play.match import Player, TurnPlayer
@@ -37,6 +39,8 @@ from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
 PLIES = ("0", "1", "2")
+OPTIONS = ("search", "sims", "ply", "endings")
+ENDINGS = {"exact": True, "network": False}
 AnyPlayer = Player | TurnPlayer
 _WRITTEN = {"bundled": "bundled", "run": "run:NAME[@STEP]", "path": "path:FOLDER"}  # players that are networks
 
@@ -104,6 +108,12 @@ class TurnNetworkPlayer:
     weights: Weights
     name: str
     ply: int = 0
+    endings: Any = None  # tables that know how games end; None: the network judges endings too
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What its turns are chosen by."""
+        return Knowledge(self.weights, self.endings)
 
     def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
         """The states its turns leave."""
@@ -111,25 +121,29 @@ class TurnNetworkPlayer:
 
     def look(self, states: Any) -> Turn:
         """The turns, with what they are worth."""
-        return _turns(self.game, self.model, self.ply)(self.weights, states)
+        return _turns(self.game, self.model, self.ply)(self.knowledge, states)
 
     def rank(self, states: Any) -> Turn:
         """Every turn of one position, states `[1]`, the best first; on the host."""
-        return rank_turns(_expectimax(self.game, self.model), self.weights, states)
+        return rank_turns(_expectimax(self.game, self.model), self.knowledge, states)
 
     def judge(self, states: Any) -> Turn:
-        """What states that turns have left are worth to whoever left them."""
-        return _judged(self.game, self.model)(self.weights, states)
+        """What states that turns have left are worth to whoever left them, at 0-ply."""
+        return _judged(self.game, self.model)(self.knowledge, states)
+
+    def weigh(self, states: Any) -> Turn:
+        """The same at its ply."""
+        return _weighed(self.game, self.model, self.ply)(self.knowledge, states)
 
     def after_rolls(self, states: Any) -> np.ndarray:
         """`[n, C]`: seat 0's expected points after each roll at chance states (`play.luck.Judge`)."""
-        return np.asarray(_after_rolls(self.game, self.model)(self.weights, states))
+        return np.asarray(_after_rolls(self.game, self.model)(self.knowledge, states))
 
 
 def network_player(game: Game, model: Model, weights: Weights, search: SearchConfig, name: str) -> AnyPlayer:
     """The player that a network and a way to look ahead make."""
     if search.kind == "expectimax":
-        return TurnNetworkPlayer(game, model, weights, name, search.ply)
+        return TurnNetworkPlayer(game, model, weights, name, search.ply, endings_of(game) if search.endings else None)
     return NetworkPlayer(game, model, weights, search, name)
 
 
@@ -181,10 +195,7 @@ def whole_turn(game: Game, player: AnyPlayer, states: Any, keys: Array) -> list[
 
 def search_config(options: dict[str, str], game: Game, text: str, policy: bool = True) -> SearchConfig:
     """How a network player looks ahead, from the options of its string; by whole turns if it has no `policy`."""
-    problems = [
-        str(UnknownName("player option", key, ["search", "sims", "ply"]))
-        for key in sorted(options.keys() - {"search", "sims", "ply"})
-    ]
+    problems = [str(UnknownName("player option", key, OPTIONS)) for key in sorted(options.keys() - set(OPTIONS))]
     kind = options.get("search", "gumbel" if policy else "expectimax")
     if kind in SEARCHES and (kind == "expectimax") == policy:
         problems.append(
@@ -205,9 +216,19 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
         problems.append(f"ply is {ply!r}; it is for search=expectimax")
     if "sims" in options and kind == "expectimax":
         problems.append(f"sims is {sims!r}; expectimax looks at whole turns: write ply=1")
+    endings = options.get("endings", "exact")
+    if endings not in ENDINGS:
+        problems.append(str(UnknownName("endings", endings, ENDINGS)))
+    elif "endings" in options and (kind != "expectimax" or game.ending is None):
+        problems.append(f"endings is {endings!r}; it is for search=expectimax in games whose endings are known")
     if problems:
         raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
-    config = SearchConfig(kind=SEARCHES[kind], max_simulations=int(sims), ply=int(ply))  # type: ignore[arg-type]
+    config = SearchConfig(
+        kind=SEARCHES[kind],  # type: ignore[arg-type]
+        max_simulations=int(sims),
+        ply=int(ply),
+        endings=ENDINGS[endings],
+    )
     config.check(game.spec)
     return config
 
@@ -235,6 +256,20 @@ def _options(parts: list[str], text: str) -> dict[str, str]:
             raise ConfigError(f"player {text!r}: {part!r} is no option; write search=gumbel or sims=64")
         options[key.strip()] = value.strip()
     return options
+
+
+def load_network(text: str, game: Game, root: Path | None = None) -> tuple[Model, Weights]:
+    """The network of a player string, without a way to look ahead."""
+    kind, _, detail = text.strip().partition(":")
+    if kind not in _WRITTEN or (kind == "bundled") == bool(detail) or "," in text:
+        raise ConfigError(f"{text!r} names no network; write {', '.join(_WRITTEN.values())}")
+    return _load(kind, detail, game, root)
+
+
+@functools.cache
+def endings_of(game: Game) -> Any:
+    """The game's tables of endings, on the device; None where it has none."""
+    return jax.device_put(game.ending_tables()) if game.ending is not None else None
 
 
 def _load(kind: str, detail: str, game: Game, root: Path | None) -> tuple[Model, Weights]:
@@ -330,13 +365,24 @@ def _judged(game: Game, model: Model) -> Callable[..., Turn]:
 
 
 @functools.cache
+def _weighed(game: Game, model: Model, ply: int) -> Callable[..., Turn]:
+    search = Plies(_expectimax(game, model), ply)
+
+    def weigh(knowledge: Knowledge, states: Any) -> Turn:
+        opinion = search.opinion(knowledge, states, ply)
+        return replace(search.judge(knowledge, states), value=expected_value(game.spec, opinion), opinion=opinion)
+
+    return jax.jit(weigh)
+
+
+@functools.cache
 def _after_rolls(game: Game, model: Model) -> Callable[..., Array]:
     search = _expectimax(game, model)
 
-    def worth(weights: Weights, states: Any) -> Array:
+    def worth(knowledge: Knowledge, states: Any) -> Array:
         def after(outcome: Array) -> Array:
             rolled = jax.vmap(game.apply_chance, (0, None))(states, outcome)
-            return seat_sign(rolled.to_play) * search.best(weights, rolled).value * game.spec.scale
+            return seat_sign(rolled.to_play) * search.best(knowledge, rolled).value * game.spec.scale
 
         return jax.lax.map(after, jnp.arange(game.spec.num_chance_outcomes)).T
 

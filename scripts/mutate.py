@@ -216,8 +216,8 @@ FAULTS = (
     Fault(
         "expectimax: a finished game valued by the network",
         "aleazero/search/expectimax.py",
-        "opinion = jnp.where(afterstates.terminated[:, None], known, opinion)",
-        "opinion = opinion + 0 * known",
+        "opinion = jnp.where(over[:, None], certain(spec, points, opinion.shape[-1]), opinion)",
+        "opinion = jnp.where(over[:, None], opinion, opinion)",
         ("tests/search/test_expectimax.py",),
     ),
     Fault(

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tomllib
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
+from aleazero import assemble
 from aleazero.assemble import build_parts
 from aleazero.config import MAY_CHANGE, PRESETS, RunConfig, changes_refused, preset_layer, resolve
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.settings import Layer, build, flatten, parse_assignments, to_toml
 from aleazero.games.registry import game_names, make_game
+from aleazero.play.rollout import Rollout
 from aleazero.play.turns import TurnRollout
+from aleazero.players import NetworkPlayer
 from aleazero.search.plies import Plies
+from aleazero.search.reuse import Reusing
 
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+FURTHER = {"backgammon": ("alphazero",)}  # presets that not every game has
 
 
 def changed(config: RunConfig, *assignments: str) -> RunConfig:
@@ -37,7 +43,7 @@ def _tree(config: RunConfig) -> dict[str, object]:
 def test_a_game_s_presets_are_known_ones_and_quick_is_among_them(name: str) -> None:
     tables = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
     assert "quick" in tables
-    assert set(tables) <= set(PRESETS)
+    assert set(tables) - set(PRESETS) == set(FURTHER.get(name, ()))
     assert name in game_names(), "no game has these presets"
 
 
@@ -45,8 +51,13 @@ def test_the_general_presets_are_all_there() -> None:
     assert tuple(tomllib.loads((FOLDER / "general.toml").read_text("utf-8"))) == PRESETS
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("game", [*game_names(), "pgx:othello"])
+@pytest.mark.parametrize(
+    ("game", "preset"),
+    [
+        *itertools.product([*game_names(), "pgx:othello"], PRESETS),
+        *((game, preset) for game, presets in FURTHER.items() for preset in presets),
+    ],
+)
 def test_every_preset_of_every_game_fits_the_game(game: str, preset: str) -> None:
     if game.startswith("pgx:"):
         pytest.importorskip("pgx")
@@ -74,6 +85,41 @@ def test_an_unknown_preset_is_named_with_the_nearest() -> None:
         UnknownName, match=r"unknown preset 'quik': did you mean 'quick'\? known: quick, standard, strong"
     ):
         preset_layer("tictactoe", "quik")
+
+
+def test_a_game_may_have_presets_that_others_have_not() -> None:
+    assert resolve("backgammon", preset="alphazero", environ={}).search.reuse
+    with pytest.raises(UnknownName, match=r"unknown preset 'alphazero': known: quick, standard, strong$"):
+        preset_layer("pig", "alphazero")
+    with pytest.raises(UnknownName, match=r"did you mean 'alphazero'\? known: alphazero, quick, standard, strong$"):
+        preset_layer("backgammon", "alphazer")
+
+
+def test_alphazero_on_backgammon_is_what_it_is_elsewhere() -> None:
+    """A policy and a value, 200 simulations, 21 rolls, kept subtrees in at most 2,000 nodes, 0.8 to 0.2."""
+    config = resolve("backgammon", preset="alphazero", environ={})
+    parts = build_parts(config)
+    assert (config.model.kind, config.model.width, config.model.blocks) == ("mlp", 256, 6)
+    assert isinstance(parts.rollout, Rollout)
+    assert isinstance(parts.rollout.search, Reusing)
+    plan = parts.rollout.search.search.plan
+    assert (plan.num_nodes, plan.slabs, plan.num_outcomes, plan.stops_at_chance) == (1984, 2, 21, False)
+    paces = [parts.pace(rows).knobs for rows in (0, config.total_rows // 2, config.total_rows)]
+    assert [round(float(knobs.temperature), 6) for knobs in paces] == [0.8, 0.5, 0.2]
+    assert {int(knobs.simulations) for knobs in paces} == {200}
+    assert config.replay.surprise > 0
+
+
+def test_matches_of_a_run_that_keeps_trees_start_every_search_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a match the other side moves in between; the player's settings must still fit the game."""
+    players = []
+    monkeypatch.setattr(assemble, "play_match", lambda game, player, other, **_: players.append(player))
+    parts = build_parts(resolve("backgammon", preset="alphazero", environ={}))
+    parts.play_match((), "random", None)
+    (player,) = players
+    assert isinstance(player, NetworkPlayer)
+    assert (player.search.reuse, player.search.max_simulations) == (False, 32)
+    player.search.check(parts.game.spec)
 
 
 # Layers.
@@ -157,7 +203,7 @@ def test_values_out_of_range_are_said_by_the_table_they_are_in() -> None:
             preset="quick",
             environ={},
             assignments=[
-                *("seed=-1", "total_rows=0", "selfplay.fast_simulations=9", "search.reuse=true", "search.kind=puct"),
+                *("seed=-1", "total_rows=0", "selfplay.fast_simulations=9", "search.max_nodes=99", "search.kind=puct"),
                 *("learn.learning_rate.start=-1", "evaluate.games=7", "checkpoint.keep_last=0", "replay.surprise=2"),
                 *("observe.every_seconds=-1", "loss.value_weight=-1", "targets.td_lambda=1.5", "model.width=0"),
             ],
@@ -168,7 +214,7 @@ def test_values_out_of_range_are_said_by_the_table_they_are_in() -> None:
         "seed is -1",
         "total_rows is 0",
         "selfplay.fast_simulations is 9; it cannot exceed",
-        "search.reuse is true",
+        "search.max_nodes is 99; it is for reuse",
     )
     tables = (
         "learn.learning_rate.start is -1",
@@ -206,6 +252,26 @@ def test_a_search_that_does_not_fit_the_game_is_refused() -> None:
         build_parts(config)
 
 
+def test_subtrees_are_kept_within_a_rollout_and_in_the_room_there_is() -> None:
+    settings = ["search.kind=puct", "search.max_simulations=16", "search.reuse=true", "selfplay.moves_per_rollout=2"]
+    config = resolve("pig", preset="quick", environ={}, assignments=[*settings, "search.chance=sampled"])
+    config.check(_pig())
+    with pytest.raises(ConfigError, match=r"^selfplay\.moves_per_rollout is 1; search\.reuse keeps trees within a"):
+        changed(config, "selfplay.moves_per_rollout=1", "targets.wait=true")
+    changed(config, "search.max_nodes=64").check(_pig())
+    with pytest.raises(
+        ConfigError, match=r"search\.max_nodes is 63; 16 simulations of pig need 33 nodes, .* at least 64"
+    ):
+        changed(config, "search.max_nodes=63").check(_pig())
+    changed(config, "search.max_nodes=32", "search.max_simulations=15").check(_pig())
+    with pytest.raises(ConfigError) as caught:
+        changed(config, "search.chance=afterstate", "search.max_nodes=16").check(_pig())
+    assert str(caught.value).splitlines() == [
+        "search.chance is 'afterstate', but networks for pig do not judge chance states; use 'sampled' or 'exact'",
+        "search.max_nodes is 16; 16 simulations of pig need 17 nodes, and room is made for 32 at a time: at least 32",
+    ]
+
+
 def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
     assert resolve("backgammon", preset="quick", environ={}).search.kind == "expectimax"
     for assignments, said in (
@@ -216,7 +282,7 @@ def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
             "selfplay.every_roll needs search.kind 'expectimax', not 'gumbel'",
         ),
         (["targets.td_lambda=1"], "targets.wait is false; td_lambda must then stay below 1"),
-        (["selfplay.start_plies=9"], "selfplay.start_plies is 9; it is for games that begin at another start"),
+        (["selfplay.start_plies=9"], "selfplay.start_plies is 9; it is for games that begin at other starts"),
         (["selfplay.moves_per_rollout=1"], "selfplay.moves_per_rollout is 1; targets.wait must then be true"),
     ):
         with pytest.raises(ConfigError) as caught:

@@ -230,7 +230,7 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
         ("run:trained,sims=", ConfigError, "'sims=' is no option"),
         ("run:trained,", ConfigError, "'' is no option"),
         ("run:trained,=4", ConfigError, "'=4' is no option"),
-        ("run:trained,sim=4", ConfigError, "unknown player option 'sim': did you mean 'sims'? known: ply, search, "),
+        ("run:trained,sim=4", ConfigError, "unknown player option 'sim': did you mean 'sims'? known: endings, ply,"),
         (
             "run:trained,search=gumble",
             ConfigError,
@@ -389,7 +389,7 @@ def tossing() -> tuple[Any, Any]:
 
 def test_turns_are_those_of_the_search() -> None:
     player, (states, _) = turn_player(), tossing()
-    wanted = jax.jit(Expectimax(TOSS, player.model.opinion).best)(player.weights, states)
+    wanted = jax.jit(Expectimax(TOSS, player.model.opinion).best)(player.knowledge, states)
     found = player.turn(states, jnp.ones(48, bool), keys(48))
     jax.tree.map(np.testing.assert_array_equal, found, wanted.afterstates)
     jax.tree.map(np.testing.assert_array_equal, player.look(states), wanted)

@@ -65,6 +65,7 @@ class GameSpec:
     chance: Chance = "none"
     num_chance_outcomes: int = 0  # C; 0 unless chance is "explicit"
     afterstate_values: bool = False  # networks may be evaluated at chance states
+    phase_input: int | None = None  # a flag among the observation's numbers, which of two phases it is
 
     def __post_init__(self) -> None:
         problems = []
@@ -213,6 +214,17 @@ class Game(abc.ABC):
     """
 
     plays_start: Callable[[Any], Any] | None = None
+
+    ending: Callable[[Any, Any], tuple[Array, Array]] | None = None
+    """Optional: `ending(tables, state) -> (known, chances [O])`, where tables of the rules' own know how a game ends.
+
+    Of a state that nature acts in after a play: whether it is known, and to_play's chance of each outcome under best
+    play. The tables are `ending_tables()`, an argument so that no compiled program holds them.
+    """
+
+    def ending_tables(self) -> Any:
+        """What `ending` looks things up in: a tree of arrays, worked out or read when it is asked for."""
+        raise GameContractError("ending_tables", f"game {self.spec.name!r} has no tables of endings")
 
     @property
     def num_later_outcomes(self) -> int:

@@ -28,6 +28,7 @@ class Role(enum.IntEnum):
     AUGMENT = 10
     TASTE = 11
     START = 12
+    ENDING = 13
 
 
 def role_key(seed: int | Array, role: Role, move: int | Array = 0) -> Array:

@@ -29,6 +29,14 @@ Opine = Callable[[Weights, Array], Array]
 
 
 @struct
+class Knowledge:
+    """What a chooser of whole turns goes by."""
+
+    weights: Weights
+    endings: Any = None  # tables of the game's `ending`; None: the network judges endings too
+
+
+@struct
 class Output:
     """All that a network's heads say, for training; `Prediction` is what play needs of it."""
 
@@ -51,7 +59,8 @@ class Trajectory:
     value: Array  # [T, B] float32: the value of the search's policy for to_play
     searched: Array  # [T, B] bool: the policy is a full search's, so worth learning from
     random: Array  # [T, B] bool: a random opening move was played: what followed says nothing of this position
-    ended: Array  # [T, B] bool: the rules ended the game with this move
+    ended: Array  # [T, B] bool: the game ended with this move
+    settled: Array  # [T, B] bool: it ended because how it would end is known: `opinion` is the truth, `points` one draw
     truncated: Array  # [T, B] bool: we stopped the game after this move: it has no outcome
     points: Array  # [T, B] float32: seat 0's final points where ended, else 0
     fingerprint: Array  # [T, B] uint32: of the game's moves so far, this one and nature's included

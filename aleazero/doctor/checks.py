@@ -255,8 +255,9 @@ def expectation(patient: Patient) -> str:
     choice = (np.asarray(patient.steps.legal) >= 0).sum(-1) > 1
     states = patient.positions(patient.decides & choice, "no player ever has a choice")
     legal = np.asarray(jax.vmap(game.legal_list)(states))
-    # Exploration so great, and actions so alike, that none waits for another's second visit.
-    _, _, result = patient.run(states, spec.max_legal, chance="exact", exploration=1e6, loudness=UNDECIDED)
+    # Exploration so great, and actions so alike, that none waits for another's second visit; and no time for one.
+    fewest = int((legal >= 0).sum(-1).min())
+    _, _, result = patient.run(states, fewest, chance="exact", exploration=1e6, loudness=UNDECIDED)
     expected = one_ply_expectimax(game, patient.evaluate, states, legal)
     once = (np.asarray(result.visits)[:, : spec.max_legal] == 1) & (legal >= 0)
     off = np.abs(np.asarray(result.values)[:, : spec.max_legal] - expected)[once]

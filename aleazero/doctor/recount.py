@@ -168,7 +168,8 @@ class _Recount:
         if self.plan.explicit:
             probs = jax.jit(jax.vmap(self.plan.game.chance_probs))(self._flat(self.states))
             probs = np.asarray(probs).reshape(*self.live.shape, -1)
-            stored = priors[..., : probs.shape[-1]]
+            stored = np.zeros_like(probs)  # outcomes without an edge must have no chance
+            stored[..., : self.plan.num_outcomes] = priors[..., : self.plan.num_outcomes]
             wrong = (self.live & self.states.is_chance)[..., None] & (np.abs(stored - probs) > 1e-6)
             problems += [f"chance node {int(np.argwhere(wrong)[0][0])} has wrong probabilities"] if wrong.any() else []
         missing = decides & (
@@ -229,7 +230,7 @@ class _Recount:
         """Visits to outcomes keep to nature's probabilities, as closely as an even draw must."""
         if not self.plan.explicit or self.plan.config.chance_draw != "quota":
             return []
-        c = self.plan.game.spec.num_chance_outcomes
+        c = self.plan.num_outcomes
         children = np.abs(self.tree["children"][..., :c])
         visits = self.tree["stats"][children, np.arange(children.shape[1])[None, :, None], 0]
         visits = np.where(self.tree["children"][..., :c] != 0, visits, 0.0)

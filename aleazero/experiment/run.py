@@ -114,7 +114,7 @@ def _bring_to_end(folder: RunFolder, config: RunConfig) -> str:
     root = folder.path.parent
     try:
         found = checkpoints.newest(folder.checkpoints, logger.warning)
-        if found is not None and found.facts.get("replay_logged"):
+        if found is not None and (found.facts.get("replay_logged") or found.facts.get("replay_saved")):
             how, finished = "resumed and done", resume(folder.name, root, quiet=True)
         else:
             _clear(folder)  # it was killed before its first checkpoint, or cannot be resumed exactly

@@ -19,6 +19,8 @@ from aleazero.core.opinions import certain, expected_value, seen_by_seat, tilt
 from aleazero.core.schedule import Schedule
 from aleazero.core.struct import struct
 
+_STEP_BY_STEP = 64  # moves: compiling parallel steps takes a GPU's compiler many seconds
+
 
 @dataclasses.dataclass(frozen=True)
 class TargetConfig:
@@ -62,6 +64,7 @@ class Span:
     exists: Array  # bool: a move was recorded here
     to_play: Array  # int8
     ended: Array  # bool
+    settled: Array  # bool: ended, and the opinion is the truth
     truncated: Array  # bool
     random: Array  # bool: the move was a random one
     points: Array  # float32: seat 0's final points where ended
@@ -100,6 +103,7 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
         certain(spec, span.points, width),
         jnp.where(truncated[..., None], thought, (1.0 - td_lambda) * following),
     )
+    given = jnp.where(span.settled[..., None], thought, given)
     target = _recur(keep[..., None], given)
     # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
     ready = _recur(jnp.where(over, 0.0, 1.0), over.astype(jnp.float32)) > 0
@@ -119,10 +123,17 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
 
 
 def _recur(keep: Array, given: Array) -> Array:
-    """`x[t] = keep[t] * x[t + 1] + given[t]`, from the last t to the first, in a logarithmic number of steps."""
+    """`x[t] = keep[t] * x[t + 1] + given[t]`, from the last t to the first; many in few parallel steps."""
+    keep = jnp.broadcast_to(keep, given.shape)
+    if given.shape[0] <= _STEP_BY_STEP:
+
+        def step(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+            found = now[0] * later + now[1]
+            return found, found
+
+        return jax.lax.scan(step, jnp.zeros_like(given[0]), (keep, given), reverse=True)[1]
 
     def join(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
         return earlier[0] * later[0], earlier[0] * later[1] + earlier[1]
 
-    keep = jnp.broadcast_to(keep, given.shape)
     return jax.lax.associative_scan(join, (keep, given), reverse=True)[1]

@@ -15,7 +15,7 @@ from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Prediction, Weights
-from aleazero.models.networks import ResidualCNN, ResidualMLP
+from aleazero.models.networks import ResidualCNN, ResidualMLP, Specialists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +25,7 @@ class ModelConfig:
     kind: Literal["auto", "mlp", "cnn"] = "auto"  # auto: cnn where observations are [rows, columns, planes]
     width: int = 128
     blocks: int = 4
+    second_width: int = 0  # mlp: a network of its own, so wide, for the game's other phase; 0: none
     pooling_every: int = 2  # cnn: every n-th block has global pooling; 0: none
     head_width: int = 32  # cnn: planes in front of the heads
     value: Literal["outcomes", "scalar"] = "outcomes"  # a distribution over the game's outcomes, or one number
@@ -38,12 +39,22 @@ class ModelConfig:
         """What is wrong with it, whatever the game."""
         found = [
             f"{name} is {getattr(self, name)}; it must be at least {least}"
-            for name, least in (("width", 1), ("blocks", 0), ("pooling_every", 0), ("head_width", 1))
+            for name, least in (
+                ("width", 1),
+                ("blocks", 0),
+                ("second_width", 0),
+                ("pooling_every", 0),
+                ("head_width", 1),
+            )
             if getattr(self, name) < least
         ]
         if not self.policy and (self.soft_policy or self.reply_policy):
             found.append("policy is false; soft_policy and reply_policy need a policy")
         return found
+
+    def is_mlp(self, spec: GameSpec) -> bool:
+        """Whether observations of this game are looked at without their shape."""
+        return self.kind == "mlp" or (self.kind == "auto" and len(spec.observation_shape) != 3)
 
     def problems_with(self, spec: GameSpec) -> list[str]:
         """What does not fit the game."""
@@ -53,6 +64,10 @@ class ModelConfig:
                 f"model.kind is 'cnn', but {spec.name}'s observations are {list(spec.observation_shape)}, "
                 "not [rows, columns, planes]; use 'mlp'"
             )
+        if self.second_width and spec.phase_input is None:
+            found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
+        elif self.second_width and not self.is_mlp(spec):
+            found.append(f"model.second_width is {self.second_width}; it is for kind 'mlp'")
         if self.value == "outcomes" and not spec.outcomes:
             found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar'")
         return found
@@ -75,10 +90,14 @@ class Model:
             "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
         }
         compute = jnp.dtype(_compute(config.compute))
-        if config.kind == "cnn" or (config.kind == "auto" and len(spec.observation_shape) == 3):
+        if not config.is_mlp(spec):
             return ResidualCNN(config.width, config.blocks, config.pooling_every, config.head_width, heads, compute)
         inputs = compute if config.coarse_inputs else jnp.dtype(jnp.float32)
-        return ResidualMLP(config.width, config.blocks, heads, compute, inputs)
+        whole = ResidualMLP(config.width, config.blocks, heads, compute, inputs)
+        if not config.second_width:
+            return whole
+        assert spec.phase_input is not None
+        return Specialists(whole, whole.clone(width=config.second_width), spec.phase_input)
 
     def init(self, key: Array) -> Weights:
         """Fresh float32 weights."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -60,6 +61,24 @@ class ResidualMLP(nn.Module):
             x = x + nn.Dense(self.width, dtype=self.compute, kernel_init=_ZERO, name=f"out_{i}")(y)
         x = nn.relu(nn.LayerNorm(dtype=self.compute, name="norm")(x))
         return Heads(**self.heads, name="heads")(x, x)
+
+
+class Specialists(nn.Module):
+    """Two networks, each for one phase of the game: a flag among the inputs says whose word counts."""
+
+    one: nn.Module  # where the flag is set
+    other: nn.Module
+    flag: int  # its place in the flattened observation
+
+    def __call__(self, observation: Array) -> Output:
+        """`[B, ...]` observations."""
+        first = observation.reshape(observation.shape[0], -1)[:, self.flag] > 0
+
+        def choose(one: Array, other: Array) -> Array:
+            return jnp.where(first[:, None], one, other)
+
+        chosen: Output = jax.tree.map(choose, self.one(observation), self.other(observation))
+        return chosen
 
 
 class ResidualCNN(nn.Module):

@@ -92,15 +92,21 @@ def _sample(pairs: np.ndarray) -> _Sample:
     counts = (~np.isnan(pairs)).sum(axis=1)
     sums = np.nansum(pairs, axis=1)[counts > 0]
     counts = counts[counts > 0]
-    num_pairs, num_games = len(counts), int(counts.sum())
+    num_games = int(counts.sum())
     if num_games == 0:
         raise ValueError(f"no game of {len(pairs)} pairs has a result; play games to their end before rating them")
-    mean = float(sums.sum()) / num_games
-    variance = 0.0
-    if num_pairs > 1:
-        moved = (sums - mean * counts) / (num_games - counts)  # how far the mean moves without each pair
-        variance = float((moved**2).sum()) * (num_pairs - 1) / num_pairs
-    return _Sample(num_pairs, num_games, mean, variance, alike=float((counts**2).sum()) / num_games)
+    mean, variance = _ratio(sums, counts)
+    return _Sample(len(counts), num_games, mean, variance, alike=float((counts**2).sum()) / num_games)
+
+
+def _ratio(sums: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """The mean over all members of independent groups, and its variance; 0 where a single group shows no spread."""
+    total, groups = int(counts.sum()), len(counts)
+    mean = float(sums.sum()) / total
+    if groups == 1:
+        return mean, 0.0
+    moved = (sums - mean * counts) / (total - counts)  # how far the mean moves without each group
+    return mean, float((moved**2).sum()) * (groups - 1) / groups
 
 
 @functools.lru_cache
@@ -135,10 +141,28 @@ def mean_interval(pairs: np.ndarray) -> Interval:
         ValueError: no game has a result, or the array is not one of points.
     """
     sample = _sample(_as_pairs(pairs, "points"))
-    if sample.pairs == 1:
-        return Interval(sample.mean, -math.inf, math.inf)
-    half = t_quantile(sample.pairs - 1) * math.sqrt(sample.variance)
-    return Interval(sample.mean, sample.mean - half, sample.mean + half)
+    return _student(sample.mean, sample.variance, sample.pairs)
+
+
+def clustered_interval(values: np.ndarray, clusters: np.ndarray) -> Interval:
+    """The mean of values `[n]` where only those of different clusters `[n]` are independent: Student's t over clusters.
+
+    As for `mean_interval`: a single cluster says nothing of the spread.
+    """
+    values = np.asarray(values, np.float64)
+    if not len(values):
+        raise ValueError("there are no values to take the mean of")
+    _, place = np.unique(clusters, return_inverse=True)
+    counts = np.bincount(place)
+    mean, variance = _ratio(np.bincount(place, values), counts)
+    return _student(mean, variance, len(counts))
+
+
+def _student(mean: float, variance: float, groups: int) -> Interval:
+    if groups == 1:
+        return Interval(mean, -math.inf, math.inf)
+    half = t_quantile(groups - 1) * math.sqrt(variance)
+    return Interval(mean, mean - half, mean + half)
 
 
 def _wilson_low(share: float, trials: float) -> float:

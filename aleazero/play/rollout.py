@@ -1,7 +1,9 @@
 """Self-play on the device: B games at once under one compiled function; a game that ends makes room for the next.
 
 Every lane's randomness is named by seed, role, move and lane, so a game does not depend on the games beside it, on
-the number of devices, or on how many moves are played in one call.
+the number of devices, or on how many moves are played in one call. A search that keeps its trees from move to move
+does so within one call alone: nothing of a tree is in a checkpoint, none is older than the weights, and a run goes on
+after a stop as it would have without. Only then do games depend on how many moves a call has.
 Knows the game contract, a search and a network's signature; not what the trajectories are for.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +32,11 @@ class SelfPlayConfig:
 
     num_games: int = 256  # played at once: lanes
     moves_per_rollout: int = 16  # T: moves between two looks at new weights
-    start: str | None = None  # where games begin: one of the game's named starts; None: where the rules say
+    starts: tuple[str, ...] = ()  # where games begin: at the game's named starts, each as often; none: as the rules say
     start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
     start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
     random_plies: int = 0  # each game begins with 0 to this many random moves
+    teacher: str | None = None  # a network (run:NAME, path:FOLDER, bundled) that plays and opines in the run's place
     every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves
@@ -56,8 +59,10 @@ class SelfPlayConfig:
                 found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
         if self.start_plies is not None and self.start_plies < 1:
             found.append(f"start_plies is {self.start_plies}; it must be at least 1")
-        if self.start_plies is not None and self.start is None:
-            found.append(f"start_plies is {self.start_plies}; it is for games that begin at another start: name one")
+        if self.start_plies is not None and not self.starts:
+            found.append(f"start_plies is {self.start_plies}; it is for games that begin at other starts: name one")
+        if len(set(self.starts)) < len(self.starts):
+            found.append(f"starts is {list(self.starts)}; it names one of them twice")
         if self.temperature_plies is not None and self.temperature_plies < 0:
             found.append(f"temperature_plies is {self.temperature_plies}; it must not be negative")
         return found
@@ -91,12 +96,31 @@ class SearchLike(Protocol):
         """Searches decision states."""
 
 
+@runtime_checkable
+class KeepingSearch(Protocol):
+    """What a rollout needs of a search that keeps its trees from move to move."""
+
+    def nothing(self, lanes: int) -> Any:
+        """What is kept before a first move."""
+
+    def go_on(
+        self, kept: Any, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Any
+    ) -> tuple[Any, Any]:
+        """Searches decision states from what is kept: what it found, and its trees."""
+
+    def follow(self, tree: Any, action: Array, outcome: Array, going: Array) -> Any:
+        """What is kept of trees once actions `[B]` are played and nature has drawn outcomes `[B]` (-1: none).
+
+        Nothing in lanes whose game is not `going` on.
+        """
+
+
 @dataclasses.dataclass(frozen=True)
 class Rollout:
     """Self-play of one game by one search and network. Holds no arrays."""
 
     game: Game
-    search: SearchLike
+    search: SearchLike | KeepingSearch
     evaluate: Evaluate
     opine: Opine
     moves: int  # T
@@ -113,15 +137,17 @@ class Rollout:
         self, weights: Weights, games: Games, pace: Pace, seed: Array, first: Array, lanes: Array
     ) -> tuple[Games, Trajectory]:
         """T moves of every lane; `first` is the number of the first of them, uint32, in the life of the run."""
+        nothing = self.search.nothing(lanes.shape[0]) if isinstance(self.search, KeepingSearch) else ()
 
-        def move(games: Games, number: Array) -> tuple[Games, Trajectory]:
-            return self._move(weights, games, pace, seed, number, lanes)
+        def move(carry: tuple[Games, Any], number: Array) -> tuple[tuple[Games, Any], Trajectory]:
+            return self._move(weights, *carry, pace, seed, number, lanes)
 
-        return jax.lax.scan(move, games, first + jnp.arange(self.moves, dtype=jnp.uint32))
+        (games, _), rows = jax.lax.scan(move, (games, nothing), first + jnp.arange(self.moves, dtype=jnp.uint32))
+        return games, rows
 
     def _move(
-        self, weights: Weights, games: Games, pace: Pace, seed: Array, number: Array, lanes: Array
-    ) -> tuple[Games, Trajectory]:
+        self, weights: Weights, games: Games, kept: Any, pace: Pace, seed: Array, number: Array, lanes: Array
+    ) -> tuple[tuple[Games, Any], Trajectory]:
         game, states = self.game, games.states
         full = jax.random.uniform(role_key(seed, Role.BUDGET, number)) < pace.full_search_fraction
         temperature = jnp.where(games.ply < pace.temperature_plies, pace.knobs.temperature, 0.0)
@@ -130,7 +156,11 @@ class Rollout:
             simulations=jnp.where(full, pace.knobs.simulations, pace.fast_simulations),
             temperature=temperature,
         )
-        found = self.search.run(self.evaluate, weights, states, lane_keys(seed, Role.SEARCH, number, lanes), knobs)
+        keys = lane_keys(seed, Role.SEARCH, number, lanes)
+        if isinstance(self.search, KeepingSearch):
+            found, tree = self.search.go_on(kept, self.evaluate, weights, states, keys, knobs)
+        else:
+            found = self.search.run(self.evaluate, weights, states, keys, knobs)
         opening = games.openings > 0
         action = found.action
         if self.random_plies:
@@ -140,6 +170,8 @@ class Rollout:
         ply = games.ply + 1 + (drew >= 0)
         truncated = ~after.terminated & (ply >= game.spec.max_plies)
         over = after.terminated | truncated
+        if isinstance(self.search, KeepingSearch):
+            kept = self.search.follow(tree, action, drew, ~over)
         fingerprint = mix(mix(games.fingerprint, action + 1), drew + 1)
         row = Trajectory(
             state=jax.vmap(game.pack)(states),
@@ -152,12 +184,13 @@ class Rollout:
             searched=jnp.broadcast_to(full, opening.shape),
             random=opening,
             ended=after.terminated,
+            settled=jnp.zeros_like(opening),
             truncated=truncated,
             points=jnp.where(after.terminated, after.returns[:, 0], 0.0),
             fingerprint=fingerprint,
         )
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
-        return where_lanes(over, self._fresh(seed, number + 1, lanes), going), row
+        return (where_lanes(over, self._fresh(seed, number + 1, lanes), going), kept), row
 
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
         """A new game in every lane, as it would begin before move `number`."""

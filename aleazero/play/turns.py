@@ -1,6 +1,7 @@
 """Self-play by whole turns: B games at once, each turn a roll and the play the network likes best.
 
-What is learned is the value of afterstates, so the positions recorded are those before a roll. As in `rollout.py` every
+What is learned is the value of afterstates, so the positions recorded are those before a roll. Where it is known how a
+game ends, it is over: its last row has the exact chances as its opinion. As in `rollout.py` every
 lane's randomness is named by seed, role, move and lane, and a game that ends makes room for the next.
 Knows the game contract and a chooser of turns; not what the trajectories are for.
 """
@@ -15,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from aleazero.core.game import Game
+from aleazero.core.game import Game, seat_sign
 from aleazero.core.keys import Role, fold, lane_keys, lane_words, mix
 from aleazero.core.opinions import expected_value
-from aleazero.core.records import Opine, Trajectory, Weights
+from aleazero.core.records import Knowledge, Trajectory
 from aleazero.core.struct import where_lanes
 from aleazero.play.rollout import Games, Pace, begin, draw
 
@@ -26,8 +27,11 @@ from aleazero.play.rollout import Games, Pace, begin, draw
 class Chooser(Protocol):
     """What a rollout of turns needs of a search."""
 
-    def best(self, weights: Weights, states: Any, lots: Array | None = None) -> Any:
+    def best(self, knowledge: Knowledge, states: Any, lots: Array | None = None) -> Any:
         """The turn of decision states; any turn where a lot is not 0."""
+
+    def judge(self, knowledge: Knowledge, afterstates: Any) -> Any:
+        """`opinion` of afterstates, and where it is `known`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +40,9 @@ class TurnRollout:
 
     game: Game
     search: Chooser
-    opine: Opine
     moves: int  # T: turns
     random_plies: int
-    look_ahead: Callable[[Weights, Any], Array] | None = None  # opinions of afterstates that see further than opine's
+    look_ahead: Callable[[Knowledge, Any], Array] | None = None  # opinions of afterstates that see further
     other_start: Callable[[Array], Any] | None = None  # of one state before a roll, from a key
     other_fraction: float = 1.0
     other_plies: int | None = None
@@ -49,17 +52,17 @@ class TurnRollout:
         return begin(self, seed, jnp.uint32(0), lanes)
 
     def run(
-        self, weights: Weights, games: Games, pace: Pace, seed: Array, first: Array, lanes: Array
+        self, knowledge: Knowledge, games: Games, pace: Pace, seed: Array, first: Array, lanes: Array
     ) -> tuple[Games, Trajectory]:
         """T turns of every lane; `first` is the number of the first of them, uint32, in the life of the run."""
 
         def turn(games: Games, number: Array) -> tuple[Games, Trajectory]:
-            return self._turn(weights, games, seed, number, lanes)
+            return self._turn(knowledge, games, seed, number, lanes)
 
         return jax.lax.scan(turn, games, first + jnp.arange(self.moves, dtype=jnp.uint32))
 
     def _turn(
-        self, weights: Weights, games: Games, seed: Array, number: Array, lanes: Array
+        self, knowledge: Knowledge, games: Games, seed: Array, number: Array, lanes: Array
     ) -> tuple[Games, Trajectory]:
         game, before = self.game, games.states
         opening = games.openings > 0
@@ -68,14 +71,18 @@ class TurnRollout:
             (words,) = lane_words(lane_keys(seed, Role.ACTION, number, lanes), 1)
             lots = jnp.where(opening, words | 1, jnp.uint32(0))
         rolled, drew = draw(game, before, lane_keys(seed, Role.CHANCE, number, lanes))
-        after = self.search.best(weights, rolled, lots).afterstates
-        opinion = self.opine(weights, jax.vmap(game.observe)(before)).astype(jnp.float32)
+        after = self.search.best(knowledge, rolled, lots).afterstates
+        judged = self.search.judge(knowledge, before)
+        opinion, settled = judged.opinion, judged.known
         if self.look_ahead is not None:  # nothing precedes an opening roll, and the network knows that position well
             later = jax.vmap(game.chance_probs)(before)[:, game.num_later_outcomes :].sum(-1) == 0
-            opinion = jnp.where(later[:, None], self.look_ahead(weights, before), opinion)
+            opinion = jnp.where(later[:, None], self.look_ahead(knowledge, before), opinion)
+        drawn = self._end(before, opinion, lane_keys(seed, Role.ENDING, number, lanes))
+        ended = after.terminated | settled
         ply = games.ply + 2
-        truncated = ~after.terminated & (ply >= game.spec.max_plies)
-        fingerprint = mix(mix(games.fingerprint, drew + 1), fold(jax.vmap(game.pack)(after)))
+        truncated = ~ended & (ply >= game.spec.max_plies)
+        last = jnp.where(settled, drawn.astype(jnp.int32).astype(jnp.uint32), fold(jax.vmap(game.pack)(after)))
+        fingerprint = mix(mix(games.fingerprint, drew + 1), last)
         none = jnp.full((*lanes.shape, 1), -1, jnp.int16)
         row = Trajectory(
             state=jax.vmap(game.pack)(before),
@@ -86,11 +93,20 @@ class TurnRollout:
             opinion=opinion.astype(jnp.float16),
             value=expected_value(game.spec, opinion),
             searched=jnp.zeros_like(opening),
-            random=opening,
-            ended=after.terminated,
+            random=opening & ~settled,
+            ended=ended,
+            settled=settled,
             truncated=truncated,
-            points=jnp.where(after.terminated, after.returns[:, 0], 0.0),
+            points=jnp.where(settled, drawn, jnp.where(after.terminated, after.returns[:, 0], 0.0)),
             fingerprint=fingerprint,
         )
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
-        return where_lanes(after.terminated | truncated, begin(self, seed, number + 1, lanes), going), row
+        return where_lanes(ended | truncated, begin(self, seed, number + 1, lanes), going), row
+
+    def _end(self, states: Any, opinion: Array, keys: Array) -> Array:
+        """`[B]` float32: seat 0's points of one ending each, drawn from to_play's chances."""
+        if opinion.shape[-1] == 1:  # one number knows no endings
+            return jnp.zeros(keys.shape, jnp.float32)
+        points = jnp.asarray([outcome.points for outcome in self.game.spec.outcomes], jnp.float32)
+        outcome = jax.vmap(jax.random.categorical)(keys, jnp.log(opinion))
+        return seat_sign(states.to_play) * points[outcome]

@@ -19,6 +19,9 @@ from aleazero.core.keys import Role, role_key
 from aleazero.core.records import Rows, Trajectory
 from aleazero.core.struct import replace, struct
 
+_WRITTEN = (
+    "state", "to_play", "actions", "policy", "searched", "random", "ended", "settled", "truncated", "points",
+)  # fmt: skip
 _PROPOSALS = 16  # per row and round: with one in six accepted, three rounds fill a batch
 
 
@@ -37,7 +40,7 @@ class ReplayConfig:
     window_growth: float = 0.4  # b
     place: Literal["device", "host"] = "device"
     prefetch: int = 2  # batches drawn ahead where the ring lives on the host
-    log: bool = True  # keep what is played on disk, so that a run can be resumed exactly
+    log: bool = True  # keep what is played on disk, so that a resumed run plays it back; false: it is in checkpoints
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
@@ -75,6 +78,7 @@ class Ring:
     searched: Array
     random: Array
     ended: Array
+    settled: Array
     truncated: Array
     points: Array
     opinion: Array  # [S, T, B, V] float16: what is thought of the position, to_play's side
@@ -98,9 +102,8 @@ def make_ring(like: Trajectory, slabs: int) -> Ring:
     def room(x: Any, dtype: Any = None, fill: Any = 0) -> Array:
         return jnp.full((slabs, *x.shape), fill, dtype or x.dtype)
 
-    shared = ("state", "to_play", "actions", "policy", "searched", "random", "ended", "truncated", "points", "opinion")
     return Ring(
-        **{name: room(getattr(like, name)) for name in shared},
+        **{name: room(getattr(like, name)) for name in (*_WRITTEN, "opinion")},
         predicted=room(like.value),
         exists=room(like.ended),
         target=room(like.opinion, jnp.float32),
@@ -116,10 +119,7 @@ def insert(
     ring: Ring, slab: Trajectory, opinion: Array, predicted: Array, slot: Array, make_targets: MakeTargets, reach: int
 ) -> Ring:
     """Writes a slab at `slot` and the targets of all games that ended in it, back to `reach` slabs."""
-    written = {
-        name: getattr(slab, name)
-        for name in ("state", "to_play", "actions", "policy", "searched", "random", "ended", "truncated", "points")
-    }
+    written = {name: getattr(slab, name) for name in _WRITTEN}
     written |= {"opinion": opinion, "predicted": predicted, "exists": jnp.ones_like(slab.ended)}
     ring = replace(
         ring,
@@ -130,7 +130,7 @@ def insert(
     )
     slabs = ring.exists.shape[0]
     slots = (slot + 1 - reach + jnp.arange(reach)) % slabs  # oldest first, ending with the one just written
-    names = ("exists", "to_play", "ended", "truncated", "random", "points", "opinion", "predicted")
+    names = ("exists", "to_play", "ended", "settled", "truncated", "random", "points", "opinion", "predicted")
     span = {name: _join(getattr(ring, name)[slots]) for name in names}
     found = make_targets(span)
     surprise = jnp.where(found.ready, found.surprise, -1.0)

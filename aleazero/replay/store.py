@@ -78,6 +78,11 @@ class Replay:
         self.ring = self._insert(self.ring, *jax.device_put((slab, slot, td_lambda), self._home))
         self.num_slabs += 1
 
+    def restore(self, ring: Ring, num_slabs: int) -> None:
+        """Takes up a ring as it was when so many slabs had been added."""
+        self._ahead.clear()
+        self.ring, self.num_slabs = jax.device_put(ring, _on(self._home)), num_slabs
+
     @property
     def rows_played(self) -> int:
         """Rows added so far, overwritten ones included."""

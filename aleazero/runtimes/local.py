@@ -1,7 +1,8 @@
 """The local runtime: one process, roles taking turns, everything on the device; deterministic for a seed.
 
 A run that is killed and resumed equals one that was not, bit for bit on the CPU with the same cores: a checkpoint
-holds the weights, the optimiser, the games in flight and the counters; replay is played back from its log.
+holds the weights, the optimiser, the games in flight and the counters; replay is played back from its log, or is in the
+checkpoint too where it has none.
 Knows the roles and the run's folder; no training logic is written here.
 """
 
@@ -285,6 +286,8 @@ class LocalRun:
             "optimiser": self.learner.state.optimiser,
             "games": self.actor.games,
         }
+        if not config.replay.log:
+            arrays["replay"] = self.replay.ring
         try:
             path = checkpoints.save(root, self.learner.steps, arrays, self._facts())
         except checkpoints.CheckpointError as error:
@@ -315,6 +318,7 @@ class LocalRun:
             "seconds": self.seconds,
             "best": list(self._best) if self._best else None,
             "replay_logged": self._log is not None,
+            "replay_saved": not config.replay.log,
             "warned": sorted(self._warned),
         }
 
@@ -374,14 +378,18 @@ class LocalRun:
             self.replay.rows_before = facts["rows"]
             shutil.rmtree(self._log_folder(found.step), ignore_errors=True)  # of an earlier try from here
             return
-        if not facts["replay_logged"] or not self.parts.config.replay.log:
+        logged = self.parts.config.replay.log
+        if not facts.get("replay_logged" if logged else "replay_saved"):
             raise checkpoints.CheckpointError(
                 f"checkpoint {found.path} has no replay log to play back: resume from its weights (--resume weights)"
             )
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
         self.actor.games = self.parts.place_games(checkpoints.restore(found, "games", self.actor.games))
         self.replay.rows_before = facts["rows"] - facts["slabs"] * self.replay.slab_rows
-        self._play_back(self._open_log(), facts["slabs"])
+        if logged:
+            self._play_back(self._open_log(), facts["slabs"])
+        else:
+            self.replay.restore(checkpoints.restore(found, "replay", self.replay.ring), facts["slabs"])
 
     def _play_back(self, disk: ReplayLog, slabs: int) -> None:
         """Fills the replay as it was when `slabs` slabs had been added."""

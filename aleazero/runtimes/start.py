@@ -91,7 +91,7 @@ def plot_run(folder: RunFolder) -> Path:
 
 
 def _checked_parts(config: RunConfig, root: Path) -> Parts:
-    parts = build_parts(config)
+    parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
         try:

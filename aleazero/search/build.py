@@ -97,7 +97,7 @@ class Search:
             priors = puct.noisy_priors(noise_words, priors, knobs)
         sign = seat_sign(states.to_play)
         value = sign * prediction.value.astype(jnp.float32)
-        tree = _empty(self.plan, words, action_words, bonus, value)
+        tree = empty_tree(self.plan, words, action_words, bonus, value)
         tree = replace(
             tree,
             states=tree.states.at[ROOT].set(jax.vmap(game.pack)(states)),
@@ -156,7 +156,8 @@ class Search:
         """
         leaves, prediction = jax.lax.optimization_barrier((leaves, prediction))  # type: ignore[no-untyped-call]
         fresh = leaves.revisit == 0
-        nodes, value, asked = self._new_nodes(tree.next_node, leaves, prediction)
+        words = self.plan.chance_words(tree.words, tree.simulation)
+        nodes, value, asked = self._new_nodes(tree.next_node, words, leaves, prediction)
         top = jnp.where(leaves.passes, tree.next_node, nodes.links)  # what hangs below the parent's edge
         tree = replace(
             tree,
@@ -174,7 +175,9 @@ class Search:
         )
         return self._choose_on_path(tree, leaves.path, leaves.length, knobs)
 
-    def _new_nodes(self, first: Array, leaves: Leaves, prediction: Prediction) -> tuple[NewNodes, Array, Array]:
+    def _new_nodes(
+        self, first: Array, words: Array, leaves: Leaves, prediction: Prediction
+    ) -> tuple[NewNodes, Array, Array]:
         """The slabs a simulation adds from node `first` on, the leaf's value `[B]`, and its evaluations `[B]`."""
         plan, leaf = self.plan, leaves.state
         value, logits, outcome_values, asked = read(plan, leaves, prediction)
@@ -200,6 +203,7 @@ class Search:
             raw=value[None],
             lineage=extend_lineage(leaves.line, at, fresh)[None],
             parents=leaves.parent[None],
+            chance_words=words,
         )
         return (self._below_middle(first, node, leaves) if plan.slabs == 2 else node), value, asked
 
@@ -229,6 +233,7 @@ class Search:
         """Writes the slabs `[S, B, ...]` from node `first` on."""
         fields = ["states", "turn", "actions", "priors", "children", "raw", "lineage", "parents"]
         fields += ["outcome_values"] if self.plan.exact else []
+        fields += ["chance_words"] if self.plan.explicit else []
         return replace(tree, **{name: write(getattr(tree, name), getattr(nodes, name), first) for name in fields})
 
     def _visit(self, tree: Tree, leaf: Array, line: Array, value: Array) -> Tree:
@@ -274,9 +279,8 @@ class Search:
         here = view(tree, node)
         edge = _argmax((gumbel.score if self.plan.config.kind == "gumbel" else puct.score)(here, knobs))
         if self.plan.explicit:
-            words = jnp.broadcast_to(tree.words, node.shape)
-            probs = here.priors[..., : self.plan.game.spec.num_chance_outcomes]
-            edge = jnp.where(here.is_chance, self.plan.draw(words, node, here.node_visits, probs), edge)
+            words, probs = rows(tree.chance_words, node), here.priors[..., : self.plan.num_outcomes]
+            edge = jnp.where(here.is_chance, self.plan.draw(words, here.node_visits, probs), edge)
         return edge, edge_of(here.children, edge)
 
     # ---- result
@@ -311,7 +315,7 @@ def build_search(game: Game, config: SearchConfig) -> Search:
     return Search(Plan(game, config))
 
 
-def _empty(plan: Plan, words: Array, action_words: Array, bonus: Array, value: Array) -> Tree:
+def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, value: Array) -> Tree:
     """Room for a tree. `value` is what is known of the root: the range of values starts there."""
     n, b, e = plan.num_nodes, words.shape[0], plan.num_edges
     return Tree(
@@ -325,6 +329,7 @@ def _empty(plan: Plan, words: Array, action_words: Array, bonus: Array, value: A
         stats=jnp.zeros((n, b, 2), jnp.float32),
         lineage=_root_lineage((n, b, n // WORD)),
         parents=jnp.zeros((n, b), jnp.int32),
+        chance_words=jnp.zeros((n, b) if plan.explicit else (0,), jnp.uint32),
         next_edge=jnp.zeros((n, b), jnp.int32),
         next_child=jnp.zeros((n, b), jnp.int32),
         low=value,

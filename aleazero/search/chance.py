@@ -16,16 +16,15 @@ from aleazero.search.tree import Tree, rows
 GOLDEN = 0x9E3779B9  # 2**32 over the golden ratio: multiples of it fill the circle evenly
 
 
-def draw(words: Array, node: Array, visit: Array, probs: Array, *, evenly: bool) -> Array:
-    """The outcome `[*]` that visit number `visit` `[*]` to chance node `node` `[*]` takes, from `probs` `[*, C]`.
+def draw(words: Array, visit: Array, probs: Array, *, evenly: bool) -> Array:
+    """The outcome `[*]` that visit number `visit` `[*]` to chance nodes of words `words` `[*]` takes, from `[*, C]`.
 
     Every visit, taken alone, follows the probabilities exactly. With `evenly` the visits to one node together do too
     (a rotation by the golden ratio from a random start), so that a few visits already make a fair average;
     otherwise they are independent.
     """
     visit = visit.astype(jnp.uint32)
-    start = mix(words, node)
-    point = start + visit * jnp.uint32(GOLDEN) if evenly else mix(start, visit)
+    point = words + visit * jnp.uint32(GOLDEN) if evenly else mix(words, visit)
     probs = jnp.maximum(probs, 0.0)
     upto = probs @ jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
     return (upto <= unit(point)[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)

@@ -1,8 +1,9 @@
 """Looks at whole turns: every play of a roll, valued by the network at the position it leaves.
 
 Plies are counted as GNU Backgammon counts them: 0-ply takes the play whose afterstate the network likes best. Plays are
-streamed in chunks and only the best of each lane is kept, so no position has too many of them.
-Knows the game contract (`plays`) and an opinion of afterstates; not who plays or learns.
+streamed in chunks and only the best of each lane is kept, so no position has too many of them. Where tables know how a
+game ends, they are believed and not the network.
+Knows the game contract (`plays`, `ending`) and an opinion of afterstates; not who plays or learns.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jax import Array
 from aleazero.core.game import FlatPlays, Game, seat_sign
 from aleazero.core.keys import fold, mix, unit
 from aleazero.core.opinions import certain, expected_value
-from aleazero.core.records import Opine, Weights
+from aleazero.core.records import Knowledge, Opine
 from aleazero.core.struct import struct, where_lanes
 
 _WORST = -4.0  # below any value
@@ -33,6 +34,7 @@ class Turn:
     afterstates: Any  # [B]: the position it leaves
     value: Array  # [B] float32: what it is worth to the player who makes it
     opinion: Array  # [B, V] float32: the outcomes expected then, from that player's side
+    known: Array  # [B] bool: that is no opinion: the game is over, or how it ends is known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Expectimax:
     game: Game
     opine: Opine
 
-    def best(self, weights: Weights, states: Any, lots: Array | None = None) -> Turn:
+    def best(self, knowledge: Knowledge, states: Any, lots: Array | None = None) -> Turn:
         """The best play of decision states `[B]`. Where `lots` `[B]` uint32 is not 0, it draws any play instead."""
         game = self.game
 
@@ -55,13 +57,13 @@ class Expectimax:
 
         lanes = states.to_play.shape
         nothing = jax.tree.map(
-            lambda x: jnp.zeros((*lanes, *x.shape[1:]), x.dtype), jax.eval_shape(self.judge, weights, states)
+            lambda x: jnp.zeros((*lanes, *x.shape[1:]), x.dtype), jax.eval_shape(self.judge, knowledge, states)
         )
-        chosen: tuple[Turn, Array] = self.over_plays(weights, states, (nothing, jnp.full(lanes, _WORST)), take)
+        chosen: tuple[Turn, Array] = self.over_plays(knowledge, states, (nothing, jnp.full(lanes, _WORST)), take)
         return chosen[0]
 
     def over_plays(
-        self, weights: Weights, states: Any, start: Any, take: Callable[[Any, Turn, Array, Array], Any]
+        self, knowledge: Knowledge, states: Any, start: Any, take: Callable[[Any, Turn, Array, Array], Any]
     ) -> Any:
         """`kept = take(kept, found [M], real [M], owner [M])` for every chunk of plays, from `start` on."""
         game = self.game
@@ -74,27 +76,32 @@ class Expectimax:
         def look(carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
             kept, cursor, _ = carry
             chunk = game.plays(states, cursor)  # type: ignore[misc]
-            found = self.judge(weights, chunk.afterstates)
+            found = self.judge(knowledge, chunk.afterstates)
             real = jnp.arange(found.value.shape[0]) < chunk.count
             return take(kept, found, real, chunk.owner), chunk.cursor, chunk.done
 
         return jax.lax.while_loop(unfinished, look, (start, game.plays_start(states), jnp.bool_(False)))[0]
 
-    def judge(self, weights: Weights, afterstates: Any) -> Turn:
-        """What afterstates `[M]` are worth to whoever has just moved; finished games exactly."""
-        spec = self.game.spec
-        opinion = self.opine(weights, jax.vmap(self.game.observe)(afterstates)).astype(jnp.float32)
+    def judge(self, knowledge: Knowledge, afterstates: Any) -> Turn:
+        """What afterstates `[M]` are worth to whoever has just moved: finished games and known endings exactly."""
+        spec, over = self.game.spec, afterstates.terminated
+        observation = jax.vmap(self.game.observe)(afterstates)
+        opinion = self.opine(knowledge.weights, observation).astype(jnp.float32)
+        known = over
+        if knowledge.endings is not None:
+            assert self.game.ending is not None
+            settled, chances = jax.vmap(self.game.ending, (None, 0))(knowledge.endings, afterstates)
+            opinion, known = jnp.where(settled[:, None], chances, opinion), known | settled
         points = seat_sign(afterstates.to_play) * afterstates.returns[:, 0]
-        known = certain(spec, points, opinion.shape[-1])
-        opinion = jnp.where(afterstates.terminated[:, None], known, opinion)
-        return Turn(afterstates, expected_value(spec, opinion), opinion)
+        opinion = jnp.where(over[:, None], certain(spec, points, opinion.shape[-1]), opinion)
+        return Turn(afterstates, expected_value(spec, opinion), opinion, known)
 
 
-def rank_turns(search: Expectimax, weights: Weights, states: Any) -> Turn:
+def rank_turns(search: Expectimax, knowledge: Knowledge, states: Any) -> Turn:
     """Every play of one position, states `[1]`: the best first, of equals the one listed first. On the host."""
     cursor, parts, done = _first(search, states), [], False
     while not done:
-        found, chunk = _next(search, weights, states, cursor)
+        found, chunk = _next(search, knowledge, states, cursor)
         cursor, done, count = chunk.cursor, bool(chunk.done), int(chunk.count)
         parts.append(jax.tree.map(lambda x, count=count: np.asarray(x)[:count], found))
     turns = jax.tree.map(lambda *x: np.concatenate(x), *parts)
@@ -110,10 +117,10 @@ def _first(search: Expectimax, states: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _next(search: Expectimax, weights: Weights, states: Any, cursor: Any) -> tuple[Turn, FlatPlays]:
+def _next(search: Expectimax, knowledge: Knowledge, states: Any, cursor: Any) -> tuple[Turn, FlatPlays]:
     assert search.game.plays is not None
     chunk = search.game.plays(states, cursor)
-    return search.judge(weights, chunk.afterstates), chunk
+    return search.judge(knowledge, chunk.afterstates), chunk
 
 
 def _better(turn: Turn, score: Array, found: Turn, merit: Array, owner: Array) -> tuple[Turn, Array]:

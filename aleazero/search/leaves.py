@@ -53,6 +53,7 @@ class NewNodes:
     raw: Array
     lineage: Array
     parents: Array
+    chance_words: Array
 
 
 def make_leaves(
@@ -73,8 +74,8 @@ def make_leaves(
             middle = before
             passes = ~from_chance & acted.is_chance
             rolls = from_chance | passes
-            node = jnp.broadcast_to(tree.next_node, edge.shape)  # the chance node to be; this is its first visit
-            first = plan.draw(tree.words, node, jnp.zeros_like(edge), plan.probs(before))
+            words = plan.chance_words(tree.words, tree.simulation)[0]  # of the chance node to be, at its first visit
+            first = plan.draw(words, jnp.zeros_like(edge), plan.probs(before))
             outcome = jnp.where(from_chance, edge, first)
         leaf = where_lanes(rolls, jax.vmap(game.apply_chance)(before, outcome), before)
     evaluated = _all_outcomes(plan, leaf) if plan.exact else leaf
@@ -102,7 +103,7 @@ def read(plan: Plan, leaves: Leaves, prediction: Prediction) -> tuple[Array, Arr
     asked = (leaves.row_signs != 0).astype(jnp.int32)
     if not plan.exact:
         return values, prediction.logits, None, asked
-    num_outcomes = plan.game.spec.num_chance_outcomes
+    num_outcomes = plan.num_outcomes
     at_chance = leaves.state.is_chance
     values, asked = values.reshape(-1, num_outcomes), asked.reshape(-1, num_outcomes)
     logits = prediction.logits.reshape(*values.shape, -1)[:, 0]
@@ -118,7 +119,7 @@ def read(plan: Plan, leaves: Leaves, prediction: Prediction) -> tuple[Array, Arr
 
 def _all_outcomes(plan: Plan, leaf: Any) -> Any:
     """`[B * C]` states: every outcome of lanes at a chance state; in the others the leaf itself, C times."""
-    outcomes = jnp.arange(plan.game.spec.num_chance_outcomes)
+    outcomes = jnp.arange(plan.num_outcomes)
 
     def spread(state: Any) -> Any:
         rolled = jax.vmap(lambda outcome: plan.game.apply_chance(state, outcome))(outcomes)

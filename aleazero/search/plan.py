@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.game import Game
+from aleazero.core.keys import mix
 from aleazero.search import chance
 from aleazero.search.direct import edge_priors, keep_best
 from aleazero.search.settings import SearchConfig
@@ -36,33 +37,48 @@ class Plan:
     @property
     def stops_at_chance(self) -> bool:
         """Whether a new chance node is itself a leaf; otherwise it is passed through by drawing an outcome."""
-        return self.explicit and (self.exact or self.game.spec.afterstate_values)
+        return self.explicit and self.config.chance != "sampled"
 
     @property
     def slabs(self) -> int:
         """Nodes a simulation may add: a decision, and the chance node passed through on the way."""
-        return 2 if self.explicit and not self.stops_at_chance else 1
+        return self.config.slabs(self.game.spec)
 
     @property
     def num_nodes(self) -> int:
-        """N: room for the root and every simulation's slabs (twice, where subtrees are kept), in whole words."""
+        """N, in whole words: room for the root and every simulation's slabs; for more where subtrees are kept."""
+        if self.config.max_nodes is not None:
+            return self.config.max_nodes // WORD * WORD  # never more than was asked for
         room = self.config.max_simulations if self.config.kind != "direct" else 0
         count = 1 + self.slabs * room * (2 if self.config.reuse else 1)
         return -(-count // WORD) * WORD
 
     @property
+    def num_outcomes(self) -> int:
+        """C: the chance outcomes that can follow an action. A root is a decision, so no tree holds a first roll."""
+        return self.game.num_later_outcomes
+
+    @property
     def num_edges(self) -> int:
         """E: room for every legal action (or the best `max_edges`) and every chance outcome."""
         spec = self.game.spec
-        return max(min(spec.max_legal, self.config.max_edges or spec.max_legal), spec.num_chance_outcomes)
+        return max(min(spec.max_legal, self.config.max_edges or spec.max_legal), self.num_outcomes)
 
-    def draw(self, words: Array, node: Array, visit: Array, probs: Array) -> Array:
+    def chance_words(self, words: Array, simulation: Array) -> Array:
+        """`[S, B]`: what outcomes are drawn by at the nodes that a simulation adds, from the lanes' words.
+
+        Named by the simulation and not by the node's place, which depends on what the lanes beside it have kept.
+        """
+        first = 1 + self.slabs * simulation
+        return jnp.stack([mix(words, first + slab) for slab in range(self.slabs)])
+
+    def draw(self, words: Array, visit: Array, probs: Array) -> Array:
         """The outcome a visit to a chance node takes (see `chance.draw`)."""
-        return chance.draw(words, node, visit, probs, evenly=self.config.chance_draw == "quota")
+        return chance.draw(words, visit, probs, evenly=self.config.chance_draw == "quota")
 
     def probs(self, states: Any) -> Array:
-        """Nature's probabilities at chance states, `[B, C]`."""
-        return jax.vmap(self.game.chance_probs)(states)
+        """Nature's probabilities at chance states that follow an action, `[B, C]`."""
+        return jax.vmap(self.game.chance_probs)(states)[:, : self.num_outcomes]
 
     def decision_edges(self, logits: Array, states: Any) -> tuple[Array, Array]:
         """Priors and actions `[B, E]` of decision nodes."""

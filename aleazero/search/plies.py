@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.opinions import expected_value, other_side
-from aleazero.core.records import Weights
+from aleazero.core.records import Knowledge
 from aleazero.core.struct import replace, where_lanes
 from aleazero.search.expectimax import Expectimax, Turn
 
@@ -33,46 +33,50 @@ class Plies:
     candidates: int = CANDIDATES
     within: float = WITHIN  # points
 
-    def best(self, weights: Weights, states: Any, lots: Array | None = None) -> Turn:
+    def best(self, knowledge: Knowledge, states: Any, lots: Array | None = None) -> Turn:
         """The best play of decision states `[B]`; where `lots` is not 0, any play."""
         if self.ply == 0:
-            return self.search.best(weights, states, lots)
+            return self.search.best(knowledge, states, lots)
         lanes, spec = states.to_play.shape[0], self.search.game.spec
-        turns, score = self.shortlist(weights, states)
+        turns, score = self.shortlist(knowledge, states)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), turns.afterstates)
-        opinion = self.opinion(weights, flat, self.ply).reshape(lanes, self.candidates, -1)
+        opinion = self.opinion(knowledge, flat, self.ply).reshape(lanes, self.candidates, -1)
         value = expected_value(spec, opinion)
         near = (score > _NONE) & (score >= score[:, :1] - self.within / spec.scale)
         chosen = jnp.argmax(jnp.where(near, value, _NONE), -1)
         turns = replace(turns, value=value, opinion=opinion)
         best: Turn = jax.tree.map(lambda x: x[jnp.arange(lanes), chosen], turns)
         if lots is not None:
-            best = where_lanes(lots != 0, self.search.best(weights, states, lots), best)
+            best = where_lanes(lots != 0, self.search.best(knowledge, states, lots), best)
         return best
 
-    def opinion(self, weights: Weights, afterstates: Any, ply: int) -> Array:
-        """`[N, V]`: what afterstates promise whoever has just moved, at some ply; finished games exactly."""
-        seen = self.search.judge(weights, afterstates).opinion
+    def judge(self, knowledge: Knowledge, afterstates: Any) -> Turn:
+        """What afterstates are worth to whoever has just moved, at 0-ply."""
+        return self.search.judge(knowledge, afterstates)
+
+    def opinion(self, knowledge: Knowledge, afterstates: Any, ply: int) -> Array:
+        """`[N, V]`: what afterstates promise whoever has just moved, at some ply; what is known, exactly."""
+        judged = self.search.judge(knowledge, afterstates)
         if ply == 0:
-            return seen
+            return judged.opinion
         game = self.search.game
         rolls = jnp.arange(game.num_later_outcomes)
         chances = jax.vmap(game.chance_probs)(afterstates)[:, : len(rolls)]
 
         def after(roll: Array) -> Array:
             states = jax.vmap(game.apply_chance, (0, None))(afterstates, roll)
-            answer = self.search.best(weights, states)
+            answer = self.search.best(knowledge, states)
             # Answered at 0-ply, and looked at with one ply less.
-            theirs = answer.opinion if ply == 1 else self.opinion(weights, answer.afterstates, ply - 1)
+            theirs = answer.opinion if ply == 1 else self.opinion(knowledge, answer.afterstates, ply - 1)
             return other_side(game.spec, theirs)
 
         def add(total: Array, roll: Array) -> tuple[Array, None]:
             return total + chances[:, roll][:, None] * after(roll), None
 
-        mean, _ = jax.lax.scan(add, jnp.zeros_like(seen), rolls)
-        return jnp.where(afterstates.terminated[:, None], seen, mean)
+        mean, _ = jax.lax.scan(add, jnp.zeros_like(judged.opinion), rolls)
+        return jnp.where(judged.known[:, None], judged.opinion, mean)
 
-    def shortlist(self, weights: Weights, states: Any) -> tuple[Turn, Array]:
+    def shortlist(self, knowledge: Knowledge, states: Any) -> tuple[Turn, Array]:
         """The best plays at 0-ply, `[B, K]`, the best first, and their values; -4 where there are no more."""
         lanes, kept = states.to_play.shape[0], self.candidates
 
@@ -95,8 +99,8 @@ class Plies:
 
             return jax.tree.map(pick, turns, found), score.reshape(lanes, kept)
 
-        like = jax.eval_shape(self.search.judge, weights, states)
+        like = jax.eval_shape(self.search.judge, knowledge, states)
         turns = jax.tree.map(lambda x: jnp.zeros((lanes, kept, *x.shape[1:]), x.dtype), like)
         start = (turns, jnp.full((lanes, kept), _NONE))
-        shortlist: tuple[Turn, Array] = self.search.over_plays(weights, states, start, merge)
+        shortlist: tuple[Turn, Array] = self.search.over_plays(knowledge, states, start, merge)
         return shortlist

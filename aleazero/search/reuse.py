@@ -3,10 +3,13 @@
 A lane keeps its subtree only where it really describes the new root: the node's packed state and its actions must
 equal the new root's, bit for bit. So a child that went stale (other dice, other weights' choice of edges) can never
 be used. Works for PUCT; a Gumbel root starts from no visits.
+What a lane keeps, and what it then finds, does not depend on the lanes beside it. Knows trees and the game contract,
+not who plays.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -14,10 +17,49 @@ import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.records import Evaluate, Weights
-from aleazero.core.struct import replace
-from aleazero.search.build import Search
+from aleazero.core.struct import replace, struct
+from aleazero.search.build import ROOT, Search, SearchResult, empty_tree
 from aleazero.search.settings import Knobs
-from aleazero.search.tree import WORD, Tree, edge_of, extend_lineage, rows, write
+from aleazero.search.tree import WORD, Tree, edge_of, rows
+
+
+@struct
+class Kept:
+    """What lanes `[B]` take along from one move to the next."""
+
+    tree: Tree
+    node: Array  # [B] int32: where in it the game now stands; 0: nowhere, so that the lane starts afresh
+
+
+@dataclasses.dataclass(frozen=True)
+class Reusing:
+    """A search that goes on from what it found at the move before. Holds no arrays."""
+
+    search: Search
+
+    def nothing(self, lanes: int) -> Kept:
+        """What is kept before a first move."""
+        plan, none = self.search.plan, jnp.zeros(lanes, jnp.uint32)
+        bonus = jnp.zeros((lanes, plan.num_edges), jnp.float32)
+        tree = empty_tree(plan, none, none, bonus, jnp.zeros(lanes, jnp.float32))
+        return Kept(tree, jnp.zeros(lanes, jnp.int32))
+
+    def go_on(
+        self, kept: Kept, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Knobs
+    ) -> tuple[SearchResult, Tree]:
+        """As `Search.run`, its simulations on top of those kept; and the tree, to `follow` the game in."""
+        tree = _transplant(self.search, kept.tree, kept.node, evaluate, weights, states, keys, knobs)
+        tree = self.search.grow(evaluate, weights, tree, knobs)
+        return self.search.result(tree, knobs), tree
+
+    def follow(self, tree: Tree, action: Array, outcome: Array, going: Array) -> Kept:
+        """The place in the tree after actions `[B]` and nature's outcomes `[B]` (-1: none), where the game is `going`.
+
+        An action the search did not look at (a random one, beyond `max_edges`) leads nowhere.
+        """
+        taken = tree.actions[ROOT] == action[:, None]
+        edge = jnp.argmax(taken, -1).astype(jnp.int32)
+        return Kept(tree, _walk(tree, (edge, outcome), going & taken.any(-1)))
 
 
 def regrow(
@@ -28,13 +70,30 @@ def regrow(
 
     Lanes whose subtree is too large keep its oldest nodes; those without one, or with another state, start afresh.
     """
-    fresh = search.plant(evaluate, weights, states, keys, knobs)
-    node = jnp.zeros(keys.shape[0], jnp.int32)
-    found = jnp.ones(keys.shape[0], bool)
+    node = _walk(tree, edges, jnp.ones(keys.shape[0], bool))
+    return _transplant(search, tree, node, evaluate, weights, states, keys, knobs)
+
+
+def _walk(tree: Tree, edges: tuple[Array, ...], lanes: Array) -> Array:
+    """The nodes `[B]` that edges lead to from the roots in `lanes` `[B]` (-1: no step); 0 where the tree ends before.
+
+    Never a finished game: nothing can go on from there.
+    """
+    node, there = jnp.zeros(lanes.shape, jnp.int32), lanes
     for edge in edges:
-        child = edge_of(rows(tree.children, node), edge)
-        found &= child > 0
-        node = jnp.where(found, child, 0)
+        child = edge_of(rows(tree.children, node), jnp.maximum(edge, 0))
+        there &= (edge < 0) | (child > 0)
+        node = jnp.where(there & (edge >= 0), child, node)
+    return jnp.where(there, node, ROOT)
+
+
+def _transplant(
+    search: Search, tree: Tree, node: Array,
+    evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Knobs,
+) -> Tree:  # fmt: skip
+    """The tree for new roots `states`, with what hangs below `node` `[B]` of the old one where that is the same."""
+    fresh = search.plant(evaluate, weights, states, keys, knobs)
+    found = node != ROOT
     found &= (rows(tree.states, node) == fresh.states[0]).all(-1)
     found &= (rows(tree.actions, node) == fresh.actions[0]).all(-1)
     room = search.plan.num_nodes - search.plan.slabs * search.plan.config.max_simulations
@@ -76,9 +135,9 @@ def _move(
 
     def renamed(numbers: Array) -> Array:
         """Node numbers `[N, B, ...]` as they are now; 0 where the node was not kept."""
-        flat = numbers.reshape(*numbers.shape[:2], -1)
-        now = jnp.stack([jnp.take_along_axis(place, jnp.abs(flat[..., i]), 0) for i in range(flat.shape[-1])], -1)
-        return (jnp.sign(flat) * jnp.maximum(now, 0)).reshape(numbers.shape)
+        lanes = jax.lax.broadcasted_iota(jnp.int32, numbers.shape, 1)
+        now = place.reshape(-1)[jnp.abs(numbers) * place.shape[1] + lanes]
+        return jnp.sign(numbers) * jnp.maximum(now, 0)
 
     at_root = (jnp.arange(order.shape[0]) == 0)[:, None, None]
     children = moved(renamed(tree.children), fresh.children)
@@ -91,13 +150,12 @@ def _move(
         actions=moved(tree.actions, fresh.actions),
         priors=jnp.where(at_root, fresh.priors, moved(tree.priors, fresh.priors)),  # the new root has its own noise
         children=children,
-        outcome_values=moved(tree.outcome_values, fresh.outcome_values)
-        if fresh.outcome_values.ndim > 1
-        else fresh.outcome_values,
+        outcome_values=moved(tree.outcome_values, fresh.outcome_values) if search.plan.exact else fresh.outcome_values,
         raw=moved(tree.raw, fresh.raw),
         stats=moved(tree.stats, fresh.stats),
         parents=parents,
-        lineage=_lineages(fresh.lineage, parents, live),
+        chance_words=moved(tree.chance_words, fresh.chance_words) if search.plan.explicit else fresh.chance_words,
+        lineage=_lineages(parents, live),
         next_edge=next_edge,
         next_child=edge_of(children, next_edge),
         low=jnp.where(found, jnp.minimum(tree.low, fresh.low), fresh.low),
@@ -107,11 +165,22 @@ def _move(
     return search.choose_at_root(grown, knobs)
 
 
-def _lineages(lineage: Array, parents: Array, live: Array) -> Array:
-    """The lineages of a tree whose parents come before their children, one slab after the other."""
+def _lineages(parents: Array, live: Array) -> Array:
+    """The lineages `[N, B, W]` of a tree with these parents, where `live` or the root.
 
-    def add(at: Array, lineage: Array) -> Array:
-        return write(lineage, extend_lineage(rows(lineage, parents[at]), at, live[at])[None], at)
+    Every pass joins to each node's known ancestors those of the furthest one, so that a few passes reach any depth.
+    """
+    shape = (*parents.shape, parents.shape[0] // WORD)
+    node, _, word = (jax.lax.broadcasted_iota(jnp.uint32, shape, axis) for axis in range(3))
+    own = jnp.where(word == node // WORD, jnp.uint32(1) << (node % WORD), jnp.uint32(0))
+    known = own | (word == 0).astype(jnp.uint32)  # itself, and the root
 
-    lineages: Array = jax.lax.fori_loop(1, parents.shape[0], add, lineage)
-    return lineages
+    def goes_on(carry: tuple[Array, Array]) -> Array:
+        return (carry[1] != ROOT).any()
+
+    def reach(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        known, furthest = carry
+        return known | rows(known, furthest), rows(furthest, furthest)
+
+    lineages, _ = jax.lax.while_loop(goes_on, reach, (known, parents))
+    return jnp.where(live[..., None] | (node == ROOT), lineages, jnp.uint32(0))

@@ -11,6 +11,7 @@ from jax import Array
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.core.struct import struct
+from aleazero.search.tree import WORD
 
 MOST_PLIES = 2
 
@@ -21,11 +22,15 @@ class SearchConfig:
 
     kind: Literal["puct", "gumbel", "direct", "expectimax"] = "puct"  # expectimax: by whole turns
     ply: int = 0  # expectimax: how far it looks, as GNU Backgammon counts; 0 to 2
+    endings: bool = True  # expectimax: believe the game's tables of endings, where it has them, and not the network
     max_simulations: int = 32  # room in the tree; the budget of a move is a knob
     max_edges: int | None = None  # keep the best K actions by prior at each node; None keeps all
-    chance: Literal["sampled", "exact"] = "sampled"  # at chance nodes: one outcome a visit, or the expectation
+    # A new chance node: one outcome is drawn and the decision behind it judged; or all of them are, for their
+    # expectation; or the network judges the chance state itself, which it must have learned to do.
+    chance: Literal["sampled", "exact", "afterstate"] = "sampled"
     chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
-    reuse: bool = False  # room to keep the subtree of the move played (PUCT only)
+    reuse: bool = False  # keep the subtree of the move played (PUCT only)
+    max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
 
     def problems(self) -> list[str]:
         """What is wrong with it, whatever the game."""
@@ -33,7 +38,7 @@ class SearchConfig:
             f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}"
             for name, allowed in (
                 ("kind", ("puct", "gumbel", "direct", "expectimax")),
-                ("chance", ("sampled", "exact")),
+                ("chance", ("sampled", "exact", "afterstate")),
                 ("chance_draw", ("quota", "random")),
             )
             if getattr(self, name) not in allowed
@@ -48,6 +53,8 @@ class SearchConfig:
             found.append(f"max_edges is {self.max_edges}; it must be at least 1")
         if self.reuse and self.kind != "puct":
             found.append(f"reuse needs kind 'puct'; a {self.kind} root starts from no visits")
+        if self.max_nodes is not None and not self.reuse:
+            found.append(f"max_nodes is {self.max_nodes}; it is for reuse: make that true, or max_nodes none")
         return found
 
     def problems_with(self, spec: GameSpec) -> list[str]:
@@ -58,9 +65,24 @@ class SearchConfig:
                 f"search.chance is 'exact', but {spec.name} has no chance states to take an expectation over "
                 f"(its chance is {spec.chance!r})"
             )
+        if self.chance == "afterstate" and not (spec.chance == "explicit" and spec.afterstate_values):
+            found.append(
+                f"search.chance is 'afterstate', but networks for {spec.name} do not judge chance states; "
+                "use 'sampled'" + (" or 'exact'" if spec.chance == "explicit" else "")
+            )
+        needed = 1 + self.slabs(spec) * self.max_simulations
+        if self.max_nodes is not None and self.max_nodes // WORD * WORD < needed:
+            found.append(
+                f"search.max_nodes is {self.max_nodes}; {self.max_simulations} simulations of {spec.name} need "
+                f"{needed} nodes, and room is made for {WORD} at a time: at least {-(-needed // WORD) * WORD}"
+            )
         if self.reuse and spec.chance == "sampled":
             found.append(f"search.reuse keeps nothing in {spec.name}: what a search rolls is never what is rolled")
         return found
+
+    def slabs(self, spec: GameSpec) -> int:
+        """Nodes a simulation may add: two where it passes through a chance node on the way to the decision behind."""
+        return 2 if spec.chance == "explicit" and self.chance == "sampled" else 1
 
     def check(self, spec: GameSpec) -> None:
         """Raises ConfigError naming every setting that cannot be used with this game."""

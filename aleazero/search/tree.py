@@ -41,6 +41,7 @@ class Tree:
     stats: Array  # [N, B, 2] float32: visits, and the sum of the values they brought, seat 0's side
     lineage: Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits; all zero where a slab is unused
     parents: Array  # [N, B] int32
+    chance_words: Array  # [N, B] uint32: what outcomes are drawn by at each node; [0] unless chance is explicit
     next_edge: Array  # [N, B] int32: the edge the next visit follows
     next_child: Array  # [N, B] int32: where it leads, as in `children`
     low: Array  # [B] float32: the least value seen in the tree, seat 0's side
@@ -49,7 +50,7 @@ class Tree:
     simulation: Array  # [] int32: how many have been absorbed
     evaluations: Array  # [B] int32: evaluations that were needed
     root_bonus: Array  # [B, E] float32: what the root's rule adds to its edges (Gumbel noise), else zeros
-    words: Array  # [B] uint32: the lane's word for chance draws
+    words: Array  # [B] uint32: the lane's word, of which its nodes' words are made
     action_words: Array  # [B] uint32: the lane's word for the action drawn at the end
 
 

@@ -21,6 +21,7 @@ import pytest
 from aleazero.core.game import GameSpec, Outcome
 from aleazero.core.struct import replace
 from aleazero.games.tictactoe import TicTacToe
+from aleazero.learn import targets
 from aleazero.learn.targets import Span, TargetConfig, Targets, opinions, value_targets
 
 # Mine, neither's and yours: the mirror image is not the list read backwards, and one outcome is its own.
@@ -103,7 +104,7 @@ def span_of(name: str, config: TargetConfig, games: Games) -> Span:
     thought = think(SPECS[name], alike, games.opinion, games.value)
     names = ("exists", "to_play", "ended", "truncated", "random", "points", "predicted")
     fields: dict[str, Any] = {field: getattr(games, field) for field in names}
-    return Span(**fields, opinion=thought)
+    return Span(**fields, settled=np.zeros_like(games.ended), opinion=thought)
 
 
 def found_by(name: str, config: TargetConfig, games: Games) -> Targets:
@@ -361,6 +362,7 @@ def test_the_greatest_surprise() -> None:
         exists=jnp.ones((2, 1), bool),
         to_play=jnp.array([[0], [1]], jnp.int8),
         ended=jnp.array([[False], [True]]),
+        settled=jnp.zeros((2, 1), bool),
         truncated=jnp.zeros((2, 1), bool),
         random=jnp.zeros((2, 1), bool),
         points=jnp.array([[0.0], [3.0]]),
@@ -415,6 +417,7 @@ def test_targets_without_waiting_by_hand() -> None:
         exists=jnp.ones((3, 4), bool),
         to_play=jnp.tile(jnp.array([[0], [1], [0]], jnp.int8), (1, 4)),
         ended=ends,
+        settled=jnp.zeros((3, 4), bool),
         truncated=jnp.zeros((3, 4), bool).at[1, 3].set(True),
         random=jnp.zeros((3, 4), bool),
         points=jnp.array([[0.0, 0, 0, 0], [0, 3, 0, 0], [0, 0, -3, 0]]),  # seat 0's, of three
@@ -486,3 +489,38 @@ def test_every_problem_is_named(bad: float) -> None:
         f"search_mix is {bad}; it must be in 0..1",
         f"td_lambda_end is {bad}; it must be in 0..1",
     ]
+
+
+def test_a_settled_game_ends_with_the_truth_and_not_with_the_points_drawn() -> None:
+    """Two games of three rows; the first is settled in its second row, the second ends there by the rules."""
+    over = jnp.array([[0, 0], [1, 1], [0, 0]], bool)
+    span = Span(
+        exists=jnp.ones((3, 2), bool),
+        to_play=jnp.tile(jnp.array([[0], [1], [0]], jnp.int8), (1, 2)),
+        ended=over,
+        settled=over.at[1, 1].set(False),
+        truncated=jnp.zeros((3, 2), bool),
+        random=jnp.zeros((3, 2), bool),
+        points=jnp.array([[0.0, 0], [3, 3], [0, 0]]),
+        opinion=jnp.tile(jnp.array([[0.1], [0.2], [-0.4]]), (1, 2))[..., None],
+        predicted=jnp.zeros((3, 2)),
+    )
+    config = TargetConfig(td_lambda=0.5, opinion="network", wait=False)
+    found = jax.tree.map(np.asarray, value_targets(SPECS["number"], config, span))
+    # Settled: seat 1 knows it is 0.2, and seat 0 sees half of that as the next opinion and half as the outcome.
+    np.testing.assert_allclose(found.target[:2, 0, 0], [-0.2, 0.2], atol=1e-6)
+    np.testing.assert_allclose(found.target[:2, 1, 0], [0.5 * -0.2 + 0.5 * 1.0, -1.0], atol=1e-6)
+    assert found.has_value[:2].all()
+    alone = jax.tree.map(np.asarray, value_targets(SPECS["number"], TargetConfig(), span))
+    np.testing.assert_allclose(alone.target[:2, 0, 0], [-0.2, 0.2], atol=1e-6)  # it has an outcome: it was not stopped
+    assert alone.has_value[:2].all()
+
+
+@pytest.mark.parametrize("moves", [3, 64, 65, 200])
+def test_few_rows_and_many_are_summed_alike(moves: int) -> None:
+    rng = np.random.default_rng(moves)
+    keep, given = rng.random((moves, 3, 1), np.float32), rng.normal(size=(moves, 3, 2)).astype(np.float32)
+    later, wanted = np.zeros((3, 2)), np.zeros((moves, 3, 2))
+    for t in reversed(range(moves)):
+        later = wanted[t] = keep[t] * later + given[t]
+    np.testing.assert_allclose(targets._recur(jnp.asarray(keep), jnp.asarray(given)), wanted, rtol=1e-4, atol=1e-5)

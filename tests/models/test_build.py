@@ -423,3 +423,29 @@ def test_all_problems_and_misfits_are_reported_at_once() -> None:
         "model.kind is 'cnn', but sample's observations are [7], not [rows, columns, planes]; use 'mlp'",
         "model.value is 'outcomes', but sample has no finite outcomes; use 'scalar'",
     ]
+
+
+# ---- a network for each phase
+
+
+def test_each_phase_has_its_own_network_and_the_flag_says_which() -> None:
+    spec = dataclasses.replace(spec_of((7,)), phase_input=4)
+    two = build_model(dataclasses.replace(TINY, kind="mlp", second_width=3), spec)
+    weights = two.init(KEY)
+    assert weights["one"]["stem"]["kernel"].shape == (7, TINY.width)
+    assert weights["other"]["stem"]["kernel"].shape == (7, 3)
+    seen = observations(spec, 6, 1).at[:, 4].set(jnp.array([1.0, 0, 1, 0, 0, 1]))
+    before = two.apply(weights, seen)
+    for phase, stays in (("one", [1, 3, 4]), ("other", [0, 2, 5])):
+        after = two.apply(weights | {phase: jax.tree.map(lambda w: w + 0.3, weights[phase])}, seen)
+        for old, new in ((before.value, after.value), (before.logits, after.logits)):
+            same = np.isclose(np.asarray(old), np.asarray(new)).all(-1)
+            assert np.flatnonzero(same).tolist() == stays
+
+
+def test_phases_need_a_game_that_names_them_and_no_picture() -> None:
+    config = dataclasses.replace(TINY, second_width=3)
+    assert config.problems_with(spec_of((7,))) == ["model.second_width is 3, but sample names no phases; leave it 0"]
+    board = dataclasses.replace(spec_of((4, 3, 2)), phase_input=0)
+    assert config.problems_with(board) == ["model.second_width is 3; it is for kind 'mlp'"]
+    assert dataclasses.replace(TINY, second_width=-1).problems() == ["second_width is -1; it must be at least 0"]

@@ -36,6 +36,7 @@ def history(ended: np.ndarray, truncated: np.ndarray) -> Trajectory:
         "searched": number % 3 == 0,
         "random": number % 5 == 0,
         "ended": ended,
+        "settled": np.zeros_like(ended),
         "truncated": truncated,
         "points": np.where(ended, 1.0, 0.0).astype(np.float32),
         "fingerprint": number.astype(np.uint32),

@@ -15,6 +15,7 @@ from aleazero.play.ratings import (
     Interval,
     SprtResult,
     Tally,
+    clustered_interval,
     elo,
     elo_interval,
     expected_score,
@@ -127,6 +128,47 @@ def test_a_single_pair_says_nothing_of_the_spread() -> None:
 
 def test_pairs_that_even_out_leave_no_doubt_about_the_mean() -> None:
     assert mean_interval(repeated((2.0, -2.0), 5)) == Interval(0.0, 0.0, 0.0)
+
+
+# Clusters
+
+
+@given(POINTS, st.randoms(use_true_random=False))
+@UNHURRIED
+def test_games_clustered_by_pairs_have_the_interval_of_pairs(points: np.ndarray, rng) -> None:  # type: ignore[no-untyped-def]
+    pairs = np.repeat(np.arange(len(points)) * 7 - 20, 2)
+    order = rng.sample(
+        [i for i, value in enumerate(points.ravel()) if not np.isnan(value)], int((points == points).sum())
+    )
+    close(clustered_interval(points.ravel()[order], pairs[order]), mean_interval(points))
+
+
+@given(st.lists(st.floats(-3, 3), min_size=2, max_size=30), st.integers(2, 5))
+@UNHURRIED
+def test_saying_the_same_again_in_a_cluster_adds_nothing(values: list[float], times: int) -> None:
+    once = clustered_interval(np.array(values), np.arange(len(values)))
+    half = t_quantile(len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+    close(once, Interval(float(np.mean(values)), np.mean(values) - half, np.mean(values) + half))
+    close(clustered_interval(np.repeat(values, times), np.repeat(np.arange(len(values)), times)), once)
+
+
+def test_a_single_cluster_says_nothing_and_no_value_is_an_error() -> None:
+    assert clustered_interval(np.array([1.0, 2.0]), np.array([4, 4])) == Interval(1.5, -math.inf, math.inf)
+    with pytest.raises(ValueError, match="no values"):
+        clustered_interval(np.zeros(0), np.zeros(0, int))
+
+
+def test_the_mean_of_correlated_values_is_inside_95_percent() -> None:
+    """Clusters of different sizes, whose members are half alike; taken for independent it would be far less often."""
+    rng = np.random.default_rng(7)
+    intervals, naive = [], []
+    for _ in range(1500):
+        clusters = np.repeat(np.arange(40), rng.integers(1, 12, 40))
+        values = rng.standard_normal(40)[clusters] + rng.standard_normal(len(clusters))
+        intervals.append(clustered_interval(values, clusters))
+        naive.append(clustered_interval(values, np.arange(len(values))))
+    assert 0.93 < covered(intervals, 0.0) < 0.97
+    assert covered(naive, 0.0) < 0.8
 
 
 @pytest.mark.parametrize("rate", [mean_interval, score_interval])

@@ -19,13 +19,16 @@ import numpy as np
 import pytest
 
 from aleazero.core.game import Game
+from aleazero.core.keys import Role, lane_keys
 from aleazero.core.records import Trajectory
 from aleazero.doctor.evaluators import OPINIONATED, hashed
+from aleazero.doctor.recount import recount
 from aleazero.games.connect_four import ConnectFour
 from aleazero.games.pig import Pig
 from aleazero.games.tictactoe import TicTacToe
 from aleazero.play.rollout import Games, Pace, Rollout, SelfPlayConfig, improved_value
 from aleazero.search.build import build_search
+from aleazero.search.reuse import Reusing
 from aleazero.search.settings import SearchConfig, make_knobs
 from tests.games import test_connect_four, test_pig, test_tictactoe
 from tests.games.conftest import quick_compile  # noqa: F401
@@ -40,6 +43,7 @@ SIMULATIONS = 6
 PUCT = SearchConfig(kind="puct", max_simulations=SIMULATIONS)
 GUMBEL = SearchConfig(kind="gumbel", max_simulations=SIMULATIONS)
 DIRECT = SearchConfig(kind="direct")
+KEEPING = SearchConfig(max_simulations=10, reuse=True, max_nodes=256)  # never full here
 
 
 class ShortDash(Dash):
@@ -64,7 +68,7 @@ def machine(game: type[Game], search: SearchConfig, moves: int, random_plies: in
     evaluate = hashed(made)
     rollout = Rollout(
         game=made,
-        search=build_search(made, search),
+        search=Reusing(build_search(made, search)) if search.reuse else build_search(made, search),
         evaluate=evaluate,
         opine=lambda weights, observations: evaluate(weights, observations).value[:, None],
         moves=moves,
@@ -189,7 +193,7 @@ def test_the_opinion_is_the_networks_before_the_search() -> None:
 
 def test_shapes_and_types() -> None:
     _, slab = play(machine(TicTacToe, PUCT, 10), 1, list(range(16)), pace())
-    wanted = "uint8 int8 int16 float16 int16 float16 float32 bool bool bool bool float32 uint32"
+    wanted = "uint8 int8 int16 float16 int16 float16 float32 bool bool bool bool bool float32 uint32"
     assert [str(getattr(slab, name).dtype) for name in FIELDS] == wanted.split()
     assert all(getattr(slab, name).shape[:2] == (10, 16) for name in FIELDS)
 
@@ -255,6 +259,86 @@ def test_lanes_seeds_and_moves_have_randomness_of_their_own() -> None:
         assert (slab.state != other[1].state).any()
 
 
+# ---- trees that are kept
+
+KEPT_MOVES = 12
+
+
+@functools.cache
+def keeping() -> tuple[Machine, Trajectory]:
+    """Two calls in which trees are kept: turns of two moves, dice, games that end or are stopped, random openings."""
+    made = machine(ShortDash, KEEPING, KEPT_MOVES, 1)
+    return made, play(made, 2, [0, 1, 2, 3, 4, 5], pace(KEEPING))[1]
+
+
+def visits_after(tree: Any, lane: int, action: int, outcome: int) -> float:
+    """How often a tree has visited the position behind an action and an outcome (-1: none)."""
+    node = 0
+    for edge in [int(np.argmax(tree.actions[0, lane] == action)), *([outcome] if outcome >= 0 else [])]:
+        node = int(tree.children[node, lane, edge])
+        if node <= 0:
+            return 0.0
+    return float(tree.stats[node, lane, 0])
+
+
+def dice_words(tree: Any) -> set[int]:
+    """What outcomes are drawn by at a tree's chance nodes."""
+    live = np.asarray(tree.lineage).any(-1) & (np.asarray(tree.turn) == 0)
+    return set(np.asarray(tree.chance_words)[live].tolist())
+
+
+def test_a_search_goes_on_from_what_the_move_before_has_found() -> None:
+    """The rollout's policies are those of trees that begin with the visits the last ones spent on what then happened.
+
+    A call's first move and a game's first move begin with nothing: they are what a fresh search says.
+    """
+    made, slab = keeping()
+    search, evaluate, states = made.rollout.search, made.rollout.evaluate, states_of(ShortDash, slab)
+    assert isinstance(search, Reusing)
+    loud, knobs, nothing = jnp.asarray(OPINIONATED), make_knobs(KEEPING), search.nothing(6)
+    tree = nothing.tree
+    go_on = jax.jit(lambda kept, states, keys: search.go_on(kept, evaluate, loud, states, keys, knobs))
+    afresh = jax.jit(lambda states, keys: search.search.run(evaluate, loud, states, keys, knobs))
+    over: Any = slab.ended | slab.truncated
+    started = after_move = after_roll = same_dice = 0
+    before: set[int] = set()
+    for t in range(2 * KEPT_MOVES):
+        now, keys = jax.tree.map(lambda x, t=t: x[t], states), lane_keys(1, Role.SEARCH, t, jnp.arange(6))
+        rolled = np.where(now.moves_left == 2, now.die - 1, -1)  # since the move before, if it was of the same game
+        starts, kept, known = np.ones(6, bool), nothing, np.zeros(6)
+        if t % KEPT_MOVES:
+            starts, action = over[t - 1], np.asarray(slab.action[t - 1], np.int32)
+            seen = jax.tree.map(np.asarray, tree)
+            known = np.array([visits_after(seen, b, action[b], rolled[b]) for b in range(6)]) * ~starts
+            kept = search.follow(tree, jnp.asarray(action), jnp.asarray(rolled, jnp.int32), jnp.asarray(~starts))
+        result, tree = go_on(kept, now, keys)
+        np.testing.assert_array_equal(np.asarray(result.policy).astype(np.float16), slab.policy[t])
+        np.testing.assert_array_equal(tree.stats[0, :, 0], KEEPING.max_simulations + np.maximum(known, 1))
+        np.testing.assert_array_equal(afresh(now, keys).visits[starts], result.visits[starts])
+        if t == 2 * KEPT_MOVES - 1:
+            assert recount(search.search.plan, tree, evaluate, loud, root_visits=False) == []
+        started += int(starts.sum())
+        words = dice_words(tree)
+        same_dice += len(words & before)
+        before = words
+        after_move += int(((rolled < 0) & (known > 1)).sum())
+        after_roll += int(((rolled >= 0) & (known > 1)).sum())
+    assert started > 2 * 6 + 5  # two calls of six lanes; the others are games that ended
+    assert after_move > 30
+    assert after_roll > 20
+    assert same_dice > 100  # a chance node that is kept goes on with its own sequence of outcomes
+
+
+def test_kept_trees_depend_neither_on_the_games_beside_them_nor_on_what_ran_before() -> None:
+    """Lanes keep subtrees of different sizes, so that their nodes have other numbers in other company."""
+    made, slab = keeping()
+    again = play(made, 2, [0, 1, 2, 3, 4, 5], pace(KEEPING))[1]
+    assert_equal(slab, again)
+    for lane in (2, 5):
+        alone = play(made, 2, [lane], pace(KEEPING))[1]
+        assert_equal(jax.tree.map(lambda x, b=lane: x[:, b : b + 1], slab), alone)
+
+
 # ---- where games begin
 
 
@@ -309,11 +393,11 @@ def test_games_that_begin_elsewhere_are_cut_after_some_plies(plies: int | None, 
 
 
 def test_cut_games_are_one_ply_long_at_least() -> None:
-    assert SelfPlayConfig(start="anywhere", start_plies=0, start_fraction=0.0).problems() == [
+    assert SelfPlayConfig(starts=("anywhere",), start_plies=0, start_fraction=0.0).problems() == [
         "start_fraction is 0.0; it must be in (0, 1]",
         "start_plies is 0; it must be at least 1",
     ]
-    assert SelfPlayConfig(start="anywhere", start_plies=1).problems() == []
+    assert SelfPlayConfig(starts=("anywhere",), start_plies=1).problems() == []
 
 
 # ---- openings

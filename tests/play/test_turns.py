@@ -17,7 +17,7 @@ import pytest
 from jax import Array
 
 from aleazero.core.game import Game
-from aleazero.core.records import Trajectory
+from aleazero.core.records import Knowledge, Trajectory
 from aleazero.core.struct import replace
 from aleazero.doctor.evaluators import OPINIONATED, hashed
 from aleazero.games.backgammon.boards import afterstates
@@ -77,11 +77,11 @@ def opine_by(game: type[Game]) -> Any:
 
 @functools.cache
 def rollout(game: type[Game], moves: int, **options: Any) -> tuple[TurnRollout, Any, Any]:
-    made, opine = game(4), opine_by(game)  # type: ignore[call-arg]
-    search = Expectimax(made, opine)
+    made = game(4)  # type: ignore[call-arg]
+    search = Expectimax(made, opine_by(game))
     if options.pop("every_roll", False):
         options["look_ahead"] = functools.partial(Plies(search, 1).opinion, ply=1)
-    found = TurnRollout(game=made, search=search, opine=opine, moves=moves, **{"random_plies": 0} | options)
+    found = TurnRollout(game=made, search=Plies(search, 0), moves=moves, **{"random_plies": 0} | options)
     return found, jax.jit(found.start), jax.jit(found.run)
 
 
@@ -89,11 +89,12 @@ def play(
     game: type[Game], moves: int, lanes: list[int], calls: int = 1, seed: int = 1, **options: Any
 ) -> tuple[Games, Any]:
     """So many calls, one after the other, as one trajectory on the host."""
+    knowledge = Knowledge(WEIGHTS, options.pop("endings", None))
     _, start, run = rollout(game, moves, **options)
     numbers = jnp.array(lanes, jnp.uint32)
     games, slabs = start(jnp.uint32(seed), numbers), []
     for call in range(calls):
-        games, slab = run(WEIGHTS, games, None, jnp.uint32(seed), jnp.uint32(call * moves), numbers)
+        games, slab = run(knowledge, games, None, jnp.uint32(seed), jnp.uint32(call * moves), numbers)
         slabs.append(slab)
     return on_host(games), jax.tree.map(lambda *parts: np.concatenate(parts), *slabs)
 
@@ -285,7 +286,7 @@ def test_rows_teach_no_policy() -> None:
     assert slab.actions.shape == slab.policy.shape == (MOVES, len(LANES), 1)
     assert (slab.actions == -1).all()
     assert not slab.policy.any()
-    wanted = "uint8 int8 int16 float16 int16 float16 float32 bool bool bool bool float32 uint32"
+    wanted = "uint8 int8 int16 float16 int16 float16 float32 bool bool bool bool bool float32 uint32"
     assert [str(getattr(slab, field.name).dtype) for field in dataclasses.fields(Trajectory)] == wanted.split()
 
 
@@ -454,3 +455,32 @@ def test_backgammon_goes_from_best_play_to_best_play() -> None:
             said = np.asarray(saying(Backgammon)(afterstates(boards, np.zeros(512, int))))[: len(ends)]
             found.append(ends[int((said @ points).argmax())])
         assert reference.positions(following)[0] in found
+
+
+def test_a_game_is_over_once_its_end_is_known() -> None:
+    """Races: the last row has the exact chances as its opinion, and its points are drawn from them."""
+    game = Backgammon(4)
+    endings = jax.device_put(game.ending_tables())
+    options: Any = {"other_start": game.starts["race"], "endings": endings}
+    _, slab = play(Backgammon, 8, list(range(96)), **options)
+    states = states_of(Backgammon, slab)
+    known, exact = (
+        np.asarray(x) for x in jax.jit(jax.vmap(jax.vmap(game.ending, (None, 0)), (None, 0)))(endings, states)
+    )
+    np.testing.assert_array_equal(slab.settled, known)
+    assert slab.settled.sum() > 60
+    assert slab.ended[slab.settled].all()
+    assert not slab.random[slab.settled].any()
+    np.testing.assert_allclose(slab.opinion[known], exact[known], atol=1e-3)
+    points = np.array([outcome.points for outcome in game.spec.outcomes])
+    seat = 1 - 2 * states.to_play[known].astype(float)
+    expected = seat * (exact[known] @ points)
+    spread = np.sqrt(np.maximum(exact[known] @ points**2 - expected**2, 1e-9))
+    away = (slab.points[known] - expected).sum() / np.sqrt((spread**2).sum())
+    assert abs(away) < 4  # drawn fairly: within four standard errors
+    assert set(np.abs(slab.points[known]).tolist()) <= {1.0, 2.0}
+    correlation = np.corrcoef(slab.points[known], expected)[0, 1]
+    assert correlation > 0.5  # and each from its own position
+    # What follows is a fresh game: before a turn of it the board is a race again, or known at once.
+    again = states.mine[1:][slab.settled[:-1]]
+    assert not np.array_equal(again, states.mine[:-1][slab.settled[:-1]])

@@ -275,7 +275,7 @@ def test_rows_that_do_not_wait_are_ready_at_once_and_final() -> None:
     ready = []
     for number, slab in enumerate(slabs):
         replay.add(slab)
-        names = ("to_play", "ended", "truncated", "random", "points")
+        names = ("to_play", "ended", "settled", "truncated", "random", "points")
         fields: Any = {name: getattr(slab, name) for name in names}
         opinion, predicted = think(slab)
         span = Span(exists=jnp.ones((MOVES, LANES), bool), opinion=opinion, predicted=predicted, **fields)

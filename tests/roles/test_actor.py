@@ -137,6 +137,7 @@ def some_slab(seed: int = 0, moves: int = 6, lanes: int = 7) -> Trajectory:
         "searched": np.broadcast_to(full[:, None], shape),
         "random": rng.random(shape) < 0.2,
         "ended": over < 0.2,
+        "settled": np.zeros(shape, bool),
         "truncated": over > 0.9,
         "points": np.where(over < 0.2, rng.integers(-1, 2, shape), 0).astype(np.float32),
         "fingerprint": rng.integers(1, 2**32, shape).astype(np.uint32),

@@ -263,6 +263,21 @@ def test_every_way_to_draw_rows_survives_a_stop(tmp_path: Path) -> None:
     assert differences(newest(folder), whole) == []
 
 
+def test_without_a_log_checkpoints_hold_the_replay(reference: checkpoint.Checkpoint, tmp_path: Path) -> None:
+    logless = tiny("replay.log=false")
+    folder = train(logless, tmp_path, stop=9)
+    assert not list(folder.replay.glob("*"))
+    with contextlib.closing(make_run(logless, tmp_path)) as run:
+        run.resume(newest(folder), "exact")
+        assert run.replay.num_slabs == 9
+        run.train(StopAfter())
+    ended = newest(folder)
+    assert any(name.startswith("replay/") for name in ended.arrays)
+    assert not any(name.startswith("replay/") for name in reference.arrays)  # where there is a log
+    assert differences(ended, reference) == []
+    assert differences(ended, newest(train(logless, tmp_path, "whole"))) == []
+
+
 def resume_from_weights(config_changes: tuple[str, ...], root: Path, stop: int) -> tuple[LocalRun, Recorder]:
     sink = Recorder()
     with contextlib.closing(make_run(tiny(*config_changes), root, sink=sink)) as run:

@@ -139,6 +139,14 @@ def test_bad_settings_are_named_all_at_once() -> None:
     for part in ("max_simulations is 0", "max_edges is 0", "no chance states", "reuse needs kind 'puct'"):
         assert part in str(caught.value)
     with pytest.raises(ConfigError) as caught:
+        build_search(game, SearchConfig(chance="afterstate", max_nodes=32))
+    assert str(caught.value).splitlines() == [
+        "search.max_nodes is 32; it is for reuse: make that true, or max_nodes none",
+        "search.chance is 'afterstate', but networks for tictactoe do not judge chance states; use 'sampled'",
+        "search.max_nodes is 32; 32 simulations of tictactoe need 33 nodes, and room is made for 32 at a time: "
+        "at least 64",
+    ]
+    with pytest.raises(ConfigError) as caught:
         make_knobs(SearchConfig(max_simulations=8), simulations=9, temperature=-1, noise_fraction=2, exploration=0)
     for part in ("room for 0 to 8", "temperature is -1", "noise_fraction is 2", "exploration is 0"):
         assert part in str(caught.value)

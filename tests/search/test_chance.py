@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import Array
 
+from aleazero.core.game import Game
+from aleazero.core.keys import mix
+from aleazero.core.records import Evaluate, Prediction
+from aleazero.core.struct import replace
 from aleazero.doctor.checks import one_ply_expectimax
 from aleazero.doctor.evaluators import OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.recount import recount
+from aleazero.games.backgammon.game import Backgammon
 from aleazero.games.pig import Pig
-from aleazero.search.build import build_search
+from aleazero.games.wander import wander
+from aleazero.search.build import Search, build_search
 from aleazero.search.chance import draw
 from aleazero.search.settings import SearchConfig, make_knobs
+from aleazero.search.tree import Tree
 from aleazero.solvers.pig import win_table
+from tests.games.conftest import quick_compile  # noqa: F401
+from tests.games.tiny import Dash
 from tests.search.support import keys, patient, positions, states_of
 
 PROBS = np.array([0.5, 0.0, 0.3, 0.15, 0.05], np.float32)
@@ -27,7 +39,7 @@ PROBS = np.array([0.5, 0.0, 0.3, 0.15, 0.05], np.float32)
 def test_every_visit_alone_follows_the_probabilities(evenly: bool, visit: int) -> None:
     count = 40000
     words = jax.random.bits(jax.random.key(visit), (count,), jnp.uint32)
-    drawn = draw(words, jnp.full(count, 3), jnp.full(count, visit), jnp.tile(PROBS, (count, 1)), evenly=evenly)
+    drawn = draw(words, jnp.full(count, visit), jnp.tile(PROBS, (count, 1)), evenly=evenly)
     shares = np.bincount(np.asarray(drawn), minlength=5) / count
     np.testing.assert_allclose(shares, PROBS, atol=0.01)
     assert shares[1] == 0
@@ -38,13 +50,8 @@ def test_even_visits_together_follow_the_probabilities_closely() -> None:
     visits = 400
     far = {}
     for evenly in (True, False):
-        words = jnp.arange(64, dtype=jnp.uint32) * jnp.uint32(7919)
-        drawn = np.stack(
-            [
-                draw(words, jnp.full(64, 5), jnp.full(64, v), jnp.tile(PROBS, (64, 1)), evenly=evenly)
-                for v in range(visits)
-            ]
-        )
+        words = mix(jnp.uint32(5), jnp.arange(64, dtype=jnp.uint32))
+        drawn = np.stack([draw(words, jnp.full(64, v), jnp.tile(PROBS, (64, 1)), evenly=evenly) for v in range(visits)])
         counts = np.stack([(drawn == outcome).cumsum(0) for outcome in range(5)], -1)  # [visits, lanes, outcomes]
         expected = np.arange(1, visits + 1)[:, None, None] * PROBS
         far[evenly] = np.abs(counts - expected).max()
@@ -63,9 +70,8 @@ def test_exact_values_equal_expectimax() -> None:
 
 
 @pytest.mark.parametrize("chance", ["sampled", "exact"])
-def test_with_perfect_values_pig_is_played_perfectly(chance: str) -> None:
+def test_with_perfect_values_pig_is_played_perfectly(chance: Any) -> None:
     """An evaluator that knows the truth: the search agrees with it, who acts next depending on the die."""
-    from aleazero.core.records import Prediction
     from aleazero.solvers.pig import solve, solve_moves
 
     table = jnp.asarray(win_table(), jnp.float32)
@@ -122,7 +128,7 @@ def test_afterstates_can_be_evaluated_themselves() -> None:
 
     game = JudgedPig()
     for kind in ("puct", "gumbel"):
-        config = SearchConfig(kind=kind, max_simulations=64)
+        config = SearchConfig(kind=kind, max_simulations=64, chance="afterstate")
         search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
         assert search.plan.slabs == 1
         grow = jax.jit(
@@ -133,6 +139,72 @@ def test_afterstates_can_be_evaluated_themselves() -> None:
         tree = grow(positions("pig"), keys(16))
         assert recount(search.plan, tree, evaluate, OPINIONATED) == []
         assert (np.asarray(tree.turn)[1:65] == 0).any()
+
+
+@functools.cache
+def backgammon_positions() -> tuple[Backgammon, Any]:
+    game = Backgammon()
+    steps = wander(game, lanes=4, plies=40, seed=1)
+    rows = np.flatnonzero(np.asarray(steps.action) >= 0)[::5][:8]
+    return game, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[rows], steps.state)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "afterstate"])
+def test_networks_judge_chance_states_only_where_that_is_asked(chance: Any, quick_compile: None) -> None:  # noqa: F811
+    """Backgammon, whose networks may: this evaluator says 0.99 of every chance state, and of nothing else."""
+    game, states = backgammon_positions()
+    plain, one = hashed(game), jax.tree.map(lambda x: x[0], states)
+    rolling = replace(one, is_chance=jnp.bool_(True))
+    (is_chance,) = np.flatnonzero(np.asarray(jax.jit(game.observe)(one) != jax.jit(game.observe)(rolling)))
+
+    def evaluate(weights: Array, seen: Array) -> Prediction:
+        found = plain(weights, seen)
+        return Prediction(found.logits, jnp.where(seen[:, is_chance] > 0, 0.99, 0.5 * found.value))
+
+    config = SearchConfig(max_simulations=40, chance=chance, max_edges=4)
+    search, tree = grown(game, config, evaluate, states)
+    assert (search.plan.num_outcomes, search.plan.num_edges) == (21, 21)  # and not the opening's thirty
+    turn, raw, live = (np.asarray(x) for x in (tree.turn, tree.raw, tree.lineage.any(-1)))
+    assert (live & (turn == 0)).sum() > 40
+    judged = np.isclose(np.abs(raw), 0.99)
+    np.testing.assert_array_equal(judged, live & (turn == 0) & (chance == "afterstate"))
+    if chance == "sampled":
+        assert recount(search.plan, tree, evaluate, OPINIONATED) == []
+
+
+class OddStart(Dash):
+    """Dash whose first roll has two outcomes of its own, as backgammon's has fifteen."""
+
+    kind = "odd start"
+    spec = dataclasses.replace(Dash.spec, num_chance_outcomes=4)
+    num_later_outcomes = 2
+
+    def chance_probs(self, state: Any) -> Array:
+        first = (state.die == 0)[None]
+        return jnp.where(first, jnp.array([0.0, 0.0, 0.5, 0.5]), jnp.array([0.75, 0.25, 0.0, 0.0]))
+
+    def apply_chance(self, state: Any, outcome: Array) -> Any:
+        return super().apply_chance(state, outcome % 2)
+
+
+@pytest.mark.parametrize("chance", ["sampled", "exact"])
+def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(chance: Any, quick_compile: None) -> None:  # noqa: F811
+    game = OddStart()
+    states = jax.vmap(game.apply_chance)(
+        jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4)), jnp.array([2, 3, 2, 3])
+    )
+    search, tree = grown(game, SearchConfig(max_simulations=40, chance=chance), hashed(game), states)
+    assert search.plan.num_edges == 2
+    assert recount(search.plan, tree, hashed(game), OPINIONATED) == []
+    assert (np.asarray(tree.turn)[np.asarray(tree.lineage.any(-1))] == 0).sum() > 20
+
+
+def grown(game: Game, config: SearchConfig, evaluate: Evaluate, states: Any) -> tuple[Search, Tree]:
+    search, knobs = build_search(game, config), make_knobs(config)
+    grow = jax.jit(
+        lambda s, k: search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs)
+    )
+    return search, grow(states, keys(states.to_play.shape[0]))
 
 
 def test_above_a_chance_node_the_expectation_is_passed_on() -> None:

@@ -18,10 +18,12 @@ import pytest
 from jax import Array
 
 from aleazero.core.game import Game
+from aleazero.core.records import Knowledge
 from aleazero.core.struct import where_lanes
 from aleazero.doctor.evaluators import OPINIONATED, hashed
-from aleazero.games.backgammon.boards import afterstates, rolled
-from aleazero.games.backgammon.game import Backgammon
+from aleazero.games.backgammon import bearoff
+from aleazero.games.backgammon.boards import afterstates, rolled, to_boards
+from aleazero.games.backgammon.game import ROLLS, Backgammon
 from aleazero.games.wander import wander
 from aleazero.search.expectimax import Expectimax, Turn
 from tests.games.backgammon import reference
@@ -46,9 +48,9 @@ class Dashes(TurnDash):
 # ---- networks that have learned nothing
 
 
-def judging(flat: float = 0.0, loud: float = 1.0, levels: int = 2**20) -> dict[str, Array]:
-    """Weights: opinions round `flat`, of so many `levels`; few make many equal."""
-    return {"flat": jnp.float32(flat), "loud": jnp.float32(loud), "levels": jnp.float32(levels)}
+def judging(flat: float = 0.0, loud: float = 1.0, levels: int = 2**20) -> Knowledge:
+    """Opinions round `flat`, of so many `levels`; few make many equal."""
+    return Knowledge({"flat": jnp.float32(flat), "loud": jnp.float32(loud), "levels": jnp.float32(levels)})
 
 
 ANY = judging()
@@ -79,7 +81,7 @@ def worth(game: Game, opinion: np.ndarray, after: Any) -> np.ndarray:
 def said_of(game: Game, width: int) -> Any:
     """What the network says of states; compiled."""
     opine = opine_by(width, game)
-    return jax.jit(lambda weights, states: opine(weights, jax.vmap(game.observe)(states)))
+    return jax.jit(lambda knowledge, states: opine(knowledge.weights, jax.vmap(game.observe)(states)))
 
 
 @functools.cache
@@ -382,3 +384,45 @@ def test_lots_do_not_depend_on_chunks() -> None:
     turns.append(on_host(best(Dashes(500), lots=True)(judging(loud=-1.0), states, lots)))
     assert_equal(turns[0], turns[1])
     assert_equal(turns[0].afterstates, turns[2].afterstates)
+
+
+# ---- known endings
+
+
+@functools.cache
+def tables() -> Any:
+    return jax.device_put(LARGE.ending_tables())
+
+
+def test_endings_are_believed_and_not_the_network() -> None:
+    keys = jax.vmap(jax.random.key)(jnp.arange(48))
+    boards = jax.jit(jax.vmap(LARGE.starts["bearoff"]))(keys)
+    going = jax.tree.map(lambda x: jnp.asarray(x[:16]), listed()[1])
+    mixed = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), boards, going)
+    judge = jax.jit(Expectimax(LARGE, opine_by(6)).judge)
+    plain, informed = judge(ANY, mixed), judge(Knowledge(ANY.weights, tables()), mixed)
+    assert informed.known[:48].all()
+    known = bearoff.load()
+    sides = np.asarray(to_boards(boards))
+    exact = known.after_roll(sides[:, 1, :6], sides[:, 0, :6]).moved
+    np.testing.assert_allclose(informed.opinion[:48], exact, atol=1e-5)
+    points = np.array([outcome.points for outcome in LARGE.spec.outcomes]) / LARGE.spec.scale
+    np.testing.assert_allclose(informed.value[:48], exact @ points, atol=1e-5)
+    assert np.abs(plain.opinion[:48] - exact).max() > 0.1  # the network knows nothing
+    others = ~np.asarray(informed.known)
+    assert others.sum() > 8
+    np.testing.assert_array_equal(np.asarray(informed.opinion)[others], np.asarray(plain.opinion)[others])
+
+
+def test_bearoffs_are_played_as_the_tables_say() -> None:
+    keys = jax.vmap(jax.random.key)(jnp.arange(LANES))
+    rolls = jnp.arange(LANES, dtype=jnp.int32) % 21
+    states = jax.jit(jax.vmap(lambda key, roll: LARGE.apply_chance(LARGE.starts["bearoff"](key), roll)))(keys, rolls)
+    turn = on_host(jax.jit(Expectimax(LARGE, opine_by(6)).best)(Knowledge(ANY.weights, tables()), states))
+    before, after = np.asarray(to_boards(on_host(states))), np.asarray(to_boards(turn.afterstates))
+    known = bearoff.load()
+    for lane in range(0, LANES, 4):
+        _, best = known.best_play(before[lane, 1, :6], before[lane, 0, :6], ROLLS[int(rolls[lane])])
+        left = known.after_roll(after[lane, 1, :6], after[lane, 0, :6]) if after[lane, 1].any() else best
+        worth = [np.asarray(x.moved) @ [1, 2, 3, -1, -2, -3] for x in (left, best)]
+        assert worth[0] == pytest.approx(worth[1], abs=1e-5)

@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from aleazero.core.struct import replace
 from aleazero.doctor.evaluators import OPINIONATED, hashed
 from aleazero.doctor.recount import recount
 from aleazero.search.build import build_search
-from aleazero.search.reuse import regrow
+from aleazero.search.reuse import Reusing, regrow
 from aleazero.search.settings import SearchConfig, make_knobs
+from tests.games.conftest import quick_compile  # noqa: F401
 from tests.search.support import keys, patient
 
 LANES, BUDGET = 16, 48
@@ -65,23 +67,55 @@ def test_another_position_keeps_nothing(played: dict[str, Any]) -> None:
     np.testing.assert_array_equal(np.asarray(tree.next_edge)[0, ~same], np.asarray(fresh.next_edge)[0, ~same])
 
 
-def test_a_subtree_too_large_keeps_its_oldest_nodes() -> None:
-    """A chain of kept searches never outgrows the room it has, and its books still balance."""
+def test_only_a_game_that_goes_on_along_an_edge_of_the_tree_is_followed(played: dict[str, Any]) -> None:
+    search, tree, result = Reusing(played["search"]), played["tree"], played["result"]
+    everybody, none = jnp.ones(LANES, bool), jnp.full(LANES, -1, jnp.int32)
+    children = np.asarray(tree.children)[0, np.arange(LANES), np.asarray(result.edge)]
+    assert (children > 0).all()
+    some = jnp.arange(LANES) % 3 > 0
+    node = np.asarray(search.follow(tree, result.action, none, some).node)
+    np.testing.assert_array_equal(node, np.where(some, children, 0))  # the others' games are over: new ones begin
+    assert not np.asarray(search.follow(tree, jnp.full(LANES, 99, jnp.int32), none, everybody).node).any()
+    won = replace(tree, children=-tree.children)  # as if every move had ended the game
+    assert not np.asarray(search.follow(won, result.action, none, everybody).node).any()
+
+
+def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept(quick_compile: None) -> None:  # noqa: F811
+    """All that is kept is right; visits to what was cut off stay counted above it."""
+    game = patient("tictactoe").game
+    config = SearchConfig(max_simulations=24, reuse=True, max_nodes=33)
+    search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
+    assert search.plan.num_nodes == 32  # whole words, and no more than was asked for
+    reusing, room = Reusing(search), 32 - 24
+    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 8))
+    go_on = jax.jit(lambda kept, s, k: reusing.go_on(kept, evaluate, OPINIONATED, s, k, knobs))
+    result, before = go_on(reusing.nothing(8), states, keys(8))
+    kept = reusing.follow(before, result.action, jnp.full(8, -1, jnp.int32), jnp.ones(8, bool))
+    spent = np.asarray(before.stats)[np.asarray(kept.node), np.arange(8), 0]
+    assert (spent > room).any()
+    _, tree = go_on(kept, jax.vmap(game.apply_action)(states, result.action), keys(8, seed=1))
+    np.testing.assert_array_equal(np.asarray(tree.stats)[0, :, 0], spent + 24)
+    assert int(tree.next_node) <= 32
+    problems = recount(search.plan, tree, evaluate, OPINIONATED, root_visits=False)
+    assert [problem for problem in problems if "visits" not in problem and "add up" not in problem] == []
+
+
+def test_a_chain_of_kept_searches_stays_within_its_room(quick_compile: None) -> None:  # noqa: F811
+    """And its books still balance."""
     game = patient("tictactoe").game
     evaluate, config = hashed(game), SearchConfig(max_simulations=24, reuse=True)
     search, knobs = build_search(game, config), make_knobs(config)
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4))
+    reusing, none = Reusing(search), jnp.full(4, -1, jnp.int32)
 
     @jax.jit
-    def step(tree: Any, states: Any) -> tuple[Any, Any]:
-        tree = search.grow(evaluate, OPINIONATED, tree, knobs)
-        result = search.result(tree, knobs)
+    def step(kept: Any, states: Any) -> tuple[Any, Any, Any]:
+        result, tree = reusing.go_on(kept, evaluate, OPINIONATED, states, keys(4), knobs)
         after = jax.vmap(game.apply_action)(states, result.action)
-        return regrow(search, tree, (result.edge,), evaluate, OPINIONATED, after, keys(4), knobs), after
+        return reusing.follow(tree, result.action, none, ~after.terminated), after, tree
 
-    tree = search.plant(evaluate, OPINIONATED, states, keys(4), knobs)
-    for _ in range(3):
-        tree, states = step(tree, states)
-        assert int(tree.next_node) + 24 <= search.plan.num_nodes
-        grown = jax.jit(lambda t: search.grow(evaluate, OPINIONATED, t, knobs))(tree)
-        assert recount(search.plan, grown, evaluate, OPINIONATED, root_visits=False) == []
+    kept, states = reusing.nothing(4), jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4))
+    for move in range(4):
+        kept, states, tree = step(kept, states)
+        assert int(tree.next_node) <= search.plan.num_nodes
+        assert (np.asarray(tree.stats)[0, :, 0] > 25).all() == (move > 0)
+    assert recount(search.plan, tree, evaluate, OPINIONATED, root_visits=False) == []

@@ -11,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.games.backgammon.board import CHECKERS, HOME, POINTS, Board, Planes, counts, several, some, total, turned
+from aleazero.games.backgammon.board import CHECKERS, HOME, POINTS, Board, counts, several, some, total, turned
 
 _POINTS = 24
 _PRIMES = (3, 4, 5, 6)
 _SIDE = 5 * _POINTS + 5 + 3 + len(_PRIMES)  # numbers of one side: points; bar and off; danger; primes
-INPUTS = 2 * _SIDE + 3 + 3 + 6
+CONTACT = 2 * _SIDE + 3  # the flag that tells contact from races
+INPUTS = CONTACT + 3 + 6
 
 _LARGER, _SMALLER = (
     np.array(x, np.uint32) for x in zip(*((a, b) for a in range(1, 7) for b in range(1, a)), strict=True)
@@ -34,10 +35,8 @@ def observe(board: Board, dice: Array, left: Array, is_chance: Array, opening: A
     to_play = jnp.where(double, left, 1) * (faces == dice[0]) + (~double & (faces == dice[1]))
     numbers = jnp.stack([pips[0] / 100.0, pips[1] / 100.0, (pips[0] - pips[1]) / 50.0])
     flags = jnp.stack([in_contact(board), is_chance, opening]).astype(jnp.float32)
-    return jnp.concatenate(
+    rest = jnp.concatenate(
         [
-            _points(board.mine, mine),
-            _points(board.theirs, theirs),
             _apart(mine[25], total(board.mine)),
             _apart(theirs[0], total(board.theirs)),
             _danger(board),
@@ -47,6 +46,8 @@ def observe(board: Board, dice: Array, left: Array, is_chance: Array, opening: A
             to_play / 2.0,
         ]
     ).astype(jnp.float32)
+    # Apart from the points: a GPU would work the rest out inside the kernel that joins them, at a third of the speed.
+    return jnp.concatenate([_points(mine, theirs), jax.lax.optimization_barrier(rest)])
 
 
 def in_contact(board: Board) -> Array:
@@ -89,15 +90,12 @@ def shots(board: Board) -> Array:
     return 2 * mixed.sum(dtype=jnp.int32) + doubled.sum(dtype=jnp.int32)
 
 
-def _points(planes: Planes, number: Array) -> Array:
-    """A blot, at least two, three, four; and how many more."""
-    two = several(planes)
-    three = (planes[0] & planes[1]) | planes[2] | planes[3]
-    masks = (planes[0] & ~two, two, three, planes[2] | planes[3])
-    places = jnp.arange(1, _POINTS + 1, dtype=jnp.uint32)
-    bits = [((mask >> places) & 1).astype(jnp.float32) for mask in masks]
-    more = jnp.maximum(number[1 : _POINTS + 1] - 4, 0) / 4.0
-    return jnp.concatenate([*bits, more])
+def _points(mine: Array, theirs: Array) -> Array:
+    """Point by point of both sides: a blot, at least two, three, four; and how many more."""
+    number = jnp.stack([mine, theirs])[:, None, 1 : _POINTS + 1]
+    level = jnp.arange(5)[None, :, None]
+    reached = jnp.where(level == 0, number == 1, number > level).astype(jnp.float32)
+    return jnp.where(level == 4, jnp.maximum(number - 4, 0) / 4.0, reached).reshape(-1)
 
 
 def _apart(bar: Array, left: Array) -> Array:

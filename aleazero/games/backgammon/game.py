@@ -8,6 +8,9 @@ outcomes 0 to 20: the fifteen mixed ones, then the doubles.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +18,7 @@ from jax import Array
 
 from aleazero.core.game import FlatPlays, Game, GameSpec, Notation, Outcome
 from aleazero.core.struct import replace, struct
-from aleazero.games.backgammon import turns
+from aleazero.games.backgammon import bearoff, starts, turns
 from aleazero.games.backgammon.board import (
     CHECKERS,
     PLACES,
@@ -30,7 +33,7 @@ from aleazero.games.backgammon.board import (
     sources,
     turned,
 )
-from aleazero.games.backgammon.encode import INPUTS, observe
+from aleazero.games.backgammon.encode import CONTACT, INPUTS, observe
 from aleazero.games.backgammon.notation import BackgammonNotation
 
 SOURCES, FACES = 25, 6
@@ -80,12 +83,20 @@ class Backgammon(Game):
         chance="explicit",
         num_chance_outcomes=OPENINGS,
         afterstate_values=True,
+        phase_input=CONTACT,
     )
 
     def __init__(self, chunk: int = 8) -> None:
         self.chunk = chunk
         self.plays = self._plays
         self.plays_start = self._plays_start
+        self.ending = self._ending
+        self.starts = {
+            "short": functools.partial(_begin, starts.short, True),
+            "race": functools.partial(_begin, starts.race, False),
+            "bearoff": functools.partial(_begin, starts.bearoff, False),
+            "midgame": functools.partial(_begin, starts.midgame, False),
+        }
 
     @property
     def num_later_outcomes(self) -> int:
@@ -198,6 +209,17 @@ class Backgammon(Game):
         """Moves as `8/5`, positions as XGID or position ID."""
         return BackgammonNotation(self)
 
+    # ---- endings
+
+    def ending_tables(self) -> bearoff.Tables:
+        """The bear-off tables, computed once and kept on disk."""
+        return bearoff.load().tables
+
+    def _ending(self, tables: bearoff.Tables, state: BackgammonState) -> tuple[Array, Array]:
+        """Known once both sides have all checkers home and no contact."""
+        known, after = bearoff.known_outcomes(tables, _board(state))
+        return known & state.is_chance, jnp.asarray(after.moved)
+
     # ---- whole turns
 
     def _plays_start(self, states: BackgammonState) -> turns.Turns:
@@ -210,6 +232,13 @@ class Backgammon(Game):
         mine, theirs = (jnp.stack(side, -1) for side in (chunk.board.mine, chunk.board.theirs))
         afterstates = jax.vmap(state_of)(mine, theirs, states.to_play[chunk.owner])
         return FlatPlays(chunk.owner, afterstates, chunk.count, cursor, done)
+
+
+def _begin(board: Callable[[Array], starts.Planes], opening: bool, key: Array) -> BackgammonState:
+    """A named start; where it is not the same for both sides, either may be on roll."""
+    seat, key = jax.random.split(key)
+    to_play = jnp.int8(0) if opening else jax.random.bernoulli(seat).astype(jnp.int8)
+    return state_of(*board(key), to_play, opening=jnp.bool_(opening))
 
 
 def _board(state: BackgammonState) -> Board:
