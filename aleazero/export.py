@@ -110,6 +110,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def fingerprint(weights: Weights) -> str:
+    """The sha256 of the file that `write` writes of these weights."""
+    return hashlib.sha256(safetensors.numpy.save(_named(weights))).hexdigest()
+
+
 def _named(weights: Weights) -> dict[str, Any]:
     leaves = jax.tree_util.tree_flatten_with_path(weights)[0]
     named = {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}

@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from aleazero.bench.profiles import with_num_games
     from aleazero.config import resolve
     from aleazero.runs import runs_root
     from aleazero.runtimes.start import resume, start
@@ -54,6 +55,9 @@ def _run(given: argparse.Namespace) -> int:
         raise ConfigError("name a settings file, or --resume a run")
     game = next((a.partition("=")[2] for a in given.assignments if a.startswith("game=")), None)
     config = resolve(game, preset=given.preset, file=given.config, assignments=given.assignments)
+    config, told = with_num_games(config, given.preset, given.config, given.assignments)
+    if told:
+        print(f"aleazero.run: {told}", file=sys.stderr)
     start(config, root, name=given.name, preset=given.preset, seconds=given.seconds)
     return 0
 

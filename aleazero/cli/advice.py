@@ -19,6 +19,7 @@ from aleazero.engine_players import EnginePlayer
 from aleazero.engines.gnubg import Gnubg, ranked, won_points
 from aleazero.engines.gnubg_program import GnubgProgram
 from aleazero.players import AnyPlayer, NetworkPlayer, SolverPlayer, TurnNetworkPlayer
+from aleazero.rollouts import Rollouts
 
 ENDS = ("win", "win_gammon", "win_backgammon", "lose", "lose_gammon", "lose_backgammon")
 EVAL_PLAYS = 8  # that `eval` shows
@@ -32,6 +33,7 @@ class RankedPlay:
     name: str
     equity: float  # expected points
     chances: tuple[float, ...] | None  # of each of `ENDS`, a gammon counting as a win too; None where nobody says
+    error: float | None = None  # the equity's standard error, where the play was rolled out
 
 
 def advice(game: Game, player: AnyPlayer, states: Any, keys: Array, names: Mapping[int, str]) -> list[str]:
@@ -51,11 +53,18 @@ def advice(game: Game, player: AnyPlayer, states: Any, keys: Array, names: Mappi
 # ---- whole turns
 
 
-def ranked_plays(game: Game, player: AnyPlayer, states: Any, count: int) -> list[RankedPlay]:
-    """The best `count` plays of one position, states `[1]`, best first; ConfigError if the player cannot say."""
-    if isinstance(player, TurnNetworkPlayer):
-        found = player.rank(states)
-        after, equity, opinion = found.afterstates, np.asarray(found.value) * game.spec.scale, np.asarray(found.opinion)
+def ranked_plays(
+    game: Game, player: AnyPlayer, states: Any, count: int, rollouts: Rollouts | None = None
+) -> list[RankedPlay]:
+    """The best `count` plays of one position, states `[1]`, best first; ConfigError if the player cannot say.
+
+    At more plies, and by rollouts, the best plays at 0-ply are looked at.
+    """
+    error = None
+    if isinstance(player, TurnNetworkPlayer) and rollouts:
+        after, equity, opinion, error = _rolled_out(player, states, count, rollouts)
+    elif isinstance(player, TurnNetworkPlayer):
+        after, equity, opinion = _by_network(player, states, count)
     elif isinstance(player, EnginePlayer) and isinstance(player.engine, Gnubg | GnubgProgram):
         after, equity, opinion = _by_engine(player.engine, player.name, states, count)
     else:
@@ -69,24 +78,52 @@ def ranked_plays(game: Game, player: AnyPlayer, states: Any, count: int) -> list
     for row in range(min(count, len(equity))):
         left = jax.tree.map(lambda x, row=row: x[row], after)
         name = game.notation.format_turn(state, turns[bytes(np.asarray(pack(left)))])
-        plays.append(RankedPlay(name, float(equity[row]), _at_least(opinion[row])))
+        sure = None if error is None else float(error[row])
+        plays.append(RankedPlay(name, float(equity[row]), _at_least(opinion[row]), sure))
     return plays
 
 
 def table(plays: Sequence[RankedPlay]) -> list[str]:
     """Plays in columns, with what each is worth less than the first."""
     width = max(4, *(len(play.name) for play in plays))
-    head = f"     {'play':{width}}  equity  behind"
+    errors = "   error" if plays[0].error is not None else ""
+    head = f"     {'play':{width}}  equity{errors}  behind"
     if plays[0].chances:
         head += "     win  gammon  backgammon    lose  gammon  backgammon"
     lines = [head]
     for number, play in enumerate(plays, 1):
         behind = f"{play.equity - plays[0].equity:7.3f}" if number > 1 else " " * 7
-        line = f" {number:2}  {play.name:{width}}  {play.equity:+.3f} {behind}"
+        error = "" if play.error is None else f"  ±{play.error:.3f}"
+        line = f" {number:2}  {play.name:{width}}  {play.equity:+.3f}{error} {behind}"
         if play.chances:
-            line += "".join(f"{c:{w}.1%}" for c, w in zip(play.chances, (8, 8, 12, 8, 8, 12), strict=True))
+            # Of a rare end the estimate without luck may lie below none.
+            line += "".join(f"{max(c, 0):{w}.1%}" for c, w in zip(play.chances, (8, 8, 12, 8, 8, 12), strict=True))
         lines.append(line)
     return lines
+
+
+def _by_network(player: TurnNetworkPlayer, states: Any, count: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Afterstates `[k]`, equities `[k]` and opinions `[k, V]`, best first: of all plays, at more plies of the best."""
+    found, scale = player.rank(states), player.game.spec.scale
+    if player.ply:
+        kept = min(len(found.value), max(count, CANDIDATES))
+        rows = np.minimum(np.arange(-(-kept // CANDIDATES) * CANDIDATES), kept - 1)  # few shapes
+        found = player.weigh(jax.tree.map(lambda x: x[rows], found.afterstates))
+        found = jax.tree.map(lambda x: np.asarray(x)[:kept], found)
+        order = np.argsort(-found.value, kind="stable")
+        found = jax.tree.map(lambda x: x[order], found)
+    return found.afterstates, np.asarray(found.value) * scale, np.asarray(found.opinion)
+
+
+def _rolled_out(
+    player: TurnNetworkPlayer, states: Any, count: int, rollouts: Rollouts
+) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+    """The same of the best `count` plays at 0-ply, by rollouts; then standard errors `[k]`."""
+    after = jax.tree.map(lambda x: x[:count], player.rank(states).afterstates)
+    found = rollouts.run(after)
+    order = np.argsort(-found.equity, kind="stable")
+    chances = np.zeros((len(order), 0)) if found.chances is None else found.chances[order]
+    return jax.tree.map(lambda x: x[order], after), found.equity[order], chances, found.error[order]
 
 
 def _by_engine(engine: Gnubg | GnubgProgram, name: str, states: Any, count: int) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from aleazero import engine_players
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
-from aleazero.cli.main import print_json
+from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.core.game import Game
@@ -30,8 +30,10 @@ from aleazero.play.ratings import (
     tally,
 )
 from aleazero.players import AnyPlayer, NetworkPlayer, TurnNetworkPlayer
+from aleazero.result_record import make_record, place_problems, write_record
 
 LUCK = ("auto", "none", "gnubg", "network")
+ENDS = {"wins": 1, "gammons": 2, "backgammons": 3}  # and the points from which on a game is one
 CHUNK = 512  # pairs played at once, so that memory does not grow with the match
 SPRT_CHUNK = 64  # pairs between two looks at a sequential test
 
@@ -46,25 +48,22 @@ def evaluate(
     opening_plies: int,
     sprt_bounds: str | None,
     luck: str,
+    record: Path | None,
+    force: bool,
     runs: Path | None,
     as_json: bool,
 ) -> int:
     """Plays the match and reports it."""
     keep_compiled_programs()
     game = game_of(name)
-    problems = seed_problems(seed)
+    problems = seed_problems(seed) + place_problems(record, force)
     if games < 2 or games % 2:
         problems.append(f"games is {games}; it must be even and at least 2: every game is played from both seats")
     if not 0 <= opening_plies < game.spec.max_plies:
         problems.append(f"opening-plies is {opening_plies}; it must be in 0..{game.spec.max_plies - 1}")
     bounds = _parse_bounds(sprt_bounds, problems)
     first, second = players_of(game, [player, opponent], runs, problems)
-    if not opening_plies and game.spec.chance == "none" and all(isinstance(p, NetworkPlayer) for p in (first, second)):
-        print(
-            "alea: both players always play the same moves, and so every pair of games is the same; "
-            "vary them with --opening-plies",
-            file=sys.stderr,
-        )
+    _warn_of_repeats(game, (first, second), opening_plies)
     judge = _luck_judge(luck, game, first, second, problems)
     if problems:
         raise ConfigError("\n".join(problems))
@@ -78,9 +77,12 @@ def evaluate(
             f"no game of {points.size} came to an end within {game.spec.max_plies} plies, so there is nothing to rate; "
             "name other players"
         )
-    report = match_report(name, player, opponent, points, lucky)
-    report["sprt"] = dataclasses.asdict(verdict) if verdict else None
-    report["seed"] = seed
+    report = match_report(name, player, opponent, points, lucky) | {
+        "luck": _named(judge, (first, second)),
+        "ends": ends_of(points) if game.spec.name == "backgammon" else None,
+        "sprt": dataclasses.asdict(verdict) if verdict else None,
+        "seed": seed,
+    }
     report["command"] = command_line(
         "eval",
         name,
@@ -93,11 +95,23 @@ def evaluate(
         luck=luck,
         runs=runs,
     )
+    if record:
+        players = {"player": first, "opponent": second}
+        write_record(record, make_record("eval", strict(report), players, runs), force)
     if as_json:
         print_json(report)
     else:
         _tell(report)
     return 0
+
+
+def _warn_of_repeats(game: Game, players: Sequence[AnyPlayer], opening_plies: int) -> None:
+    if not opening_plies and game.spec.chance == "none" and all(isinstance(p, NetworkPlayer) for p in players):
+        print(
+            "alea: both players always play the same moves, and so every pair of games is the same; "
+            "vary them with --opening-plies",
+            file=sys.stderr,
+        )
 
 
 def match_report(
@@ -120,6 +134,10 @@ def match_report(
         "score": score.value,
         "score_low": score.low,
         "score_high": score.high,
+        "metric": "points_per_game",
+        "value": mean.value,
+        "low": mean.low,
+        "high": mean.high,
         "points_per_game": mean.value,
         "points_low": mean.low,
         "points_high": mean.high,
@@ -133,6 +151,19 @@ def match_report(
         "elo_low": elo.low,
         "elo_high": elo.high,
     }
+
+
+def ends_of(points: np.ndarray) -> dict[str, dict[str, float]]:
+    """How games of backgammon ended for either side, from the player's points; NaN for games that were stopped.
+
+    Counts, and their shares of the games that ended. A gammon is a win too, and a backgammon a gammon.
+    """
+    games = int((~np.isnan(points)).sum())
+    found: dict[str, dict[str, float]] = {}
+    for side, sign in (("player", 1), ("opponent", -1)):
+        counts = {name: int((sign * points >= least).sum()) for name, least in ENDS.items()}
+        found[side] = {**counts, **{f"{name}_share": count / games for name, count in counts.items()}}
+    return found
 
 
 def play_chunks(
@@ -219,6 +250,15 @@ def _luck_judge(wanted: str, game: Game, player: AnyPlayer, opponent: AnyPlayer,
     return networks[0].after_rolls if wanted == "network" and networks else None
 
 
+def _named(judge: Judge | None, players: Sequence[AnyPlayer]) -> str:
+    """Who said what rolls are worth, as records name it."""
+    if judge is None:
+        return "none"
+    if isinstance(judge, engine_players.GnubgJudge):
+        return "gnubg:ply=0"
+    return ":".join(["network", *[p.name for p in players if isinstance(p, TurnNetworkPlayer)][:1]])
+
+
 def _parse_bounds(text: str | None, problems: list[str]) -> tuple[float, float] | None:
     """The two Elo differences of `--sprt`; what is wrong with them is added to `problems`."""
     if text is None:
@@ -239,6 +279,9 @@ def _tell(report: dict[str, Any]) -> None:
     stopped = f", stopped without a result {report['truncated']}" if report["truncated"] else ""
     print(f"{report['player']} against {report['opponent']}: {report['games']} games of {report['game']}")
     print(f"won {report['wins']}, drawn {report['draws']}, lost {report['losses']}{stopped}")
+    for side, ends in (report["ends"] or {}).items():
+        shares = ", ".join(f"{name} {ends[name]} ({ends[f'{name}_share']:.1%})" for name in ENDS)
+        print(f"{side:8} {shares}")
     print(f"score   {report['score']:.4f} (95 %: {report['score_low']:.4f} to {report['score_high']:.4f})")
     print(f"Elo     {report['elo']:+.0f} (95 %: {report['elo_low']:+.0f} to {report['elo_high']:+.0f})")
     spread = f"{report['points_low']:+.3f} to {report['points_high']:+.3f}"

@@ -13,6 +13,7 @@ from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
+from aleazero.rollouts import make_rollouts
 
 
 def hint(
@@ -23,6 +24,7 @@ def hint(
     xgid: str | None,
     player: str,
     count: int,
+    rollout: int | None,
     runs: Path | None,
     as_json: bool,
 ) -> int:
@@ -34,7 +36,8 @@ def hint(
     state = _position(game, position_id, dice, xgid)
     problems = [f"count is {count}; it must be at least 1"] if count < 1 else []
     (adviser,) = players_of(game, [player], runs, problems)
-    plays = ranked_plays(game, adviser, jax.tree.map(lambda x: x[None], state), count)
+    rollouts = None if rollout is None else make_rollouts(adviser, rollout)
+    plays = ranked_plays(game, adviser, jax.tree.map(lambda x: x[None], state), count, rollouts)
     if not as_json:
         print(game.notation.draw(state))
         print("\n".join(table(plays)))
@@ -47,12 +50,21 @@ def hint(
             {
                 "play": play.name,
                 "equity": play.equity,
+                **({} if play.error is None else {"error": play.error}),
                 **dict(zip(ENDS, play.chances or [None] * len(ENDS), strict=True)),
             }
             for play in plays
         ],
         "command": command_line(
-            "hint", name, position_id=position_id, dice=dice, xgid=xgid, player=player, count=count, runs=runs
+            "hint",
+            name,
+            position_id=position_id,
+            dice=dice,
+            xgid=xgid,
+            player=player,
+            count=count,
+            rollout=rollout,
+            runs=runs,
         ),
     }
     print_json(report)

@@ -38,6 +38,10 @@ Player = Annotated[
 ]
 Seed = Annotated[int, Parameter(help="Of everything random.")]
 GameName = Annotated[str, Parameter(help="A game's name.")]
+Record = Annotated[
+    Path | None, Parameter(name="--record", help="Write the result, and all that is needed to believe it, as JSON.")
+]
+Force = Annotated[bool, Parameter(name="--force", negative="", help="Write the record over one that is there.")]
 RunName = Annotated[str, Parameter(help="A run's name, or its folder.")]
 
 app = App(
@@ -88,7 +92,7 @@ def show(
 def train(
     game: Annotated[str | None, Parameter(help="A game's name; a settings file may name it instead.")] = None,
     *,
-    preset: Annotated[str, Parameter(help="quick, standard or strong.")] = "standard",
+    preset: Annotated[str, Parameter(help="quick, standard or strong; backgammon also has alphazero.")] = "standard",
     config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
     sets: Sets = None,
     name: Annotated[str | None, Parameter(help="The run's name.")] = None,
@@ -132,6 +136,8 @@ def evaluate(
         str,
         Parameter(help="Who says what rolls are worth, so that luck can be taken off: auto, none, gnubg or network."),
     ] = "auto",
+    record: Record = None,
+    force: Force = False,
     runs: Runs = None,
     device: Device = "auto",
     as_json: Json = False,
@@ -149,6 +155,8 @@ def evaluate(
         opening_plies=opening_plies,
         sprt_bounds=sprt,
         luck=luck,
+        record=record,
+        force=force,
         runs=runs,
         as_json=as_json,
     )
@@ -166,13 +174,19 @@ def rate(
         Path | None,
         Parameter(help="Backgammon: a file of labelled decisions, in place of the player's own, judged now."),
     ] = None,
+    judge: Annotated[
+        str | None,
+        Parameter(help="Backgammon: gnubg (at 2-ply; the default) or rollout[:games=324;plies=7;player=bundled]."),
+    ] = None,
     save: Annotated[Path | None, Parameter(help="Backgammon: write the decisions that are labelled now.")] = None,
     seed: Seed = 0,
+    record: Record = None,
+    force: Force = False,
     runs: Runs = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
-    """Judge a player's decisions exactly, in a game that is solved."""
+    """Judge a player's decisions: exactly where a game is solved, in backgammon by GNU or by rollouts."""
     _compute_on(device)
     from aleazero.cli import rate as command
 
@@ -181,8 +195,11 @@ def rate(
         player,
         positions=positions,
         decisions=decisions,
+        by=judge,
         save=save,
         seed=seed,
+        record=record,
+        force=force,
         runs=runs,
         as_json=as_json,
     )
@@ -219,6 +236,9 @@ def hint(
     xgid: Annotated[str | None, Parameter(allow_leading_hyphen=True, help="A position with its dice.")] = None,
     player: Player = "bundled",
     count: Annotated[int, Parameter(help="How many plays to show.")] = 5,
+    rollout: Annotated[
+        int | None, Parameter(help="Play these out so many times each, with the network on both sides; as in 324.")
+    ] = None,
     runs: Runs = None,
     device: Device = "auto",
     as_json: Json = False,
@@ -234,9 +254,29 @@ def hint(
         xgid=xgid,
         player=player,
         count=count,
+        rollout=rollout,
         runs=runs,
         as_json=as_json,
     )
+
+
+@app.command
+def openings(
+    game: GameName,
+    *,
+    player: Player = "bundled",
+    beside: Annotated[str | None, Parameter(help="A second player, written as --player is, to compare with.")] = None,
+    record: Record = None,
+    force: Force = False,
+    runs: Runs = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """List how backgammon's fifteen opening rolls are played, with equities and runners-up."""
+    _compute_on(device)
+    from aleazero.cli import openings as command
+
+    return command.openings(game, player, beside=beside, record=record, force=force, runs=runs, as_json=as_json)
 
 
 @app.command
@@ -365,6 +405,84 @@ def experiment(
     return command.experiment(file, out=out, runs=runs, as_json=as_json)
 
 
+@app.command
+def bench(
+    kind: Annotated[
+        str,
+        Parameter(help="game-env, mcts, stochastic-mcts, expectimax, network, train-step, replay or selfplay."),
+    ],
+    *,
+    game: GameName = "backgammon",
+    batch_sizes: Annotated[str | None, Parameter(help="As in 1,4,8; some that suit the machine if left out.")] = None,
+    single_batch: Annotated[int | None, Parameter(help="One batch size.")] = None,
+    discover: Annotated[
+        bool, Parameter(negative="", help="Find the best batch size and keep it in this machine's profile.")
+    ] = False,
+    validate: Annotated[
+        bool, Parameter(negative="", help="Compare this machine with its profile; the exit code is 1 if it is slower.")
+    ] = False,
+    tolerance: Annotated[float, Parameter(help="How much slower is tolerated, as a share.")] = 0.1,
+    compare: Annotated[str | None, Parameter(help="A peer, measured in the same run: pgx, mctx or open_spiel.")] = None,
+    duration: Annotated[float | None, Parameter(help="Seconds of timing at each batch size; 5 if left out.")] = None,
+    memory_limit: Annotated[float | None, Parameter(help="Gigabytes; what there is if left out.")] = None,
+    num_simulations: Annotated[str | None, Parameter(help="Of a search, as in 32,200; 32 if left out.")] = None,
+    search: Annotated[str | None, Parameter(help="puct, gumbel or both with a comma; puct if left out.")] = None,
+    width: Annotated[
+        int | None, Parameter(help="Of the network; 256 if left out, in a run's parts the preset's.")
+    ] = None,
+    blocks: Annotated[
+        int | None, Parameter(help="Of the network; 6 if left out, in a run's parts the preset's.")
+    ] = None,
+    player: Annotated[
+        str | None, Parameter(help="bundled, run:NAME[@STEP] or path:FOLDER: whose network; untrained if left out.")
+    ] = None,
+    features: Annotated[
+        bool, Parameter(negative="", help="network: work out what it sees of a position, too.")
+    ] = False,
+    preset: Annotated[str | None, Parameter(help="train-step, replay, selfplay: as in train.")] = None,
+    sets: Sets = None,
+    rows: Annotated[str | None, Parameter(help="replay: ring sizes, as in 100000,10000000.")] = None,
+    runs: Runs = None,
+    out: Annotated[
+        Path | None, Parameter(help="The folder for bench.json and bench.png; a new one among your data if left out.")
+    ] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite a profile or results.")] = False,
+    verbose: Annotated[bool, Parameter(negative="", help="Say how it goes.")] = False,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Measure how fast the parts are on this machine, and find the batch size that suits it."""
+    _compute_on(device)
+    from aleazero.cli import bench as command
+
+    return command.bench(
+        kind=kind,
+        game=game,
+        batch_sizes=batch_sizes,
+        single_batch=single_batch,
+        discover=discover,
+        validate=validate,
+        tolerance=tolerance,
+        compare=compare,
+        duration=duration,
+        memory_limit=memory_limit,
+        num_simulations=num_simulations,
+        search=search,
+        width=width,
+        blocks=blocks,
+        player=player,
+        features=features,
+        preset=preset,
+        sets=sets,
+        rows=rows,
+        runs=runs,
+        out=out,
+        force=force,
+        verbose=verbose,
+        as_json=as_json,
+    )
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs a command line and exits with its code."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
@@ -390,14 +508,15 @@ def run(arguments: list[str]) -> int:
 
 def print_json(report: dict[str, Any]) -> None:
     """The one object of `--json`: strict, with null for numbers that JSON cannot write."""
-    print(json.dumps(_strict(report), allow_nan=False))
+    print(json.dumps(strict(report), allow_nan=False))
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
+    """What JSON can write: null in place of numbers that it cannot."""
     if isinstance(value, dict):
-        return {key: _strict(inner) for key, inner in value.items()}
+        return {key: strict(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_strict(inner) for inner in value]
+        return [strict(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,20 +1,24 @@
-"""`alea rate`: a player's decisions judged, exactly where a game is solved; in backgammon by GNU or by a file."""
+"""`alea rate`: a player's decisions judged, exactly where a game is solved; in backgammon by GNU, rollouts or files."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from aleazero import decisions as decided
-from aleazero.cli.common import command_line, game_of, players_of, seed_problems
-from aleazero.cli.main import print_json
+from aleazero.cli.common import command_line, game_of, gather, seed_problems
+from aleazero.cli.judges import Judge, make_judge
+from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.game import Game
 from aleazero.play.match import TurnPlayer, WholeTurns
-from aleazero.players import AnyPlayer
-from aleazero.rate import METRIC, Wrong, solved_positions
+from aleazero.players import AnyPlayer, make_player
+from aleazero.rate import METRIC, solved_positions
 from aleazero.rate import rate as judge
+from aleazero.result_record import make_record, place_problems, write_record
+from aleazero.runs import runs_root
 
 DECISIONS = 1000  # of backgammon, unless told otherwise
 
@@ -25,42 +29,76 @@ def rate(
     *,
     positions: int | None,
     decisions: Path | None,
+    by: str | None,
     save: Path | None,
     seed: int,
+    record: Path | None,
+    force: bool,
     runs: Path | None,
     as_json: bool,
 ) -> int:
     """Asks the player for a move in every position and reports how many were wrong, or what they cost."""
     keep_compiled_programs()
     game = game_of(name)
-    problems = seed_problems(seed)
-    if game.spec.name != "backgammon" and (decisions or save):
-        problems.append(f"decisions are of backgammon; {name} is judged by its exact solution")
-    if decisions and save:
-        problems.append("save writes decisions that are labelled now; those of a file are there already")
-    if positions is not None and positions < 1:
-        problems.append(f"positions is {positions}; it must be at least 1")
-    (judged,) = players_of(game, [player], runs, problems)
+    problems = seed_problems(seed) + place_problems(record, force) + _problems(game, positions, decisions, by, save)
+    wanted: list[Callable[[], Any]] = [lambda: make_player(player, game, runs_root(runs))]
+    if game.spec.name == "backgammon" and not decisions:
+        wanted.append(lambda: make_judge(by or "gnubg", game, seed, runs))
+    judged, *judges = gather(wanted, problems)
     if game.spec.name == "backgammon":
-        return _backgammon(game, judged, positions, decisions, save, seed, runs, as_json)
-    assert not isinstance(judged, TurnPlayer)  # no solved game has whole turns
-    rating = judge(game, judged, solved_positions(game, positions, seed), seed)
-    report: dict[str, Any] = {
-        "game": name,
-        "player": player,
-        "metric": METRIC,
-        **dataclasses.asdict(rating.overall),
-        "phases": {phase: dataclasses.asdict(wrong) for phase, wrong in rating.phases.items()},
-        "seed": seed,
-        "command": command_line("rate", name, player=player, positions=positions, seed=seed, runs=runs),
-    }
+        report = _backgammon(game, judged, positions, decisions, judges[0] if judges else None, save, seed)
+    else:
+        report = _solved(game, judged, positions, seed)
+    report["seed"] = seed
+    report["command"] = command_line(
+        "rate",
+        name,
+        player=player,
+        positions=positions,
+        decisions=decisions,
+        judge=by,
+        seed=seed,
+        runs=runs,
+    )
+    if record:
+        players = dict(zip(("player", "judge"), (judged, *(one.player for one in judges)), strict=False))
+        write_record(record, make_record("rate", strict(report), players, runs), force)
     if as_json:
         print_json(report)
-        return 0
-    print(f"{player} in {rating.overall.decisions} positions of {name}, every one solved")
-    for phase, wrong in {"all": rating.overall, **rating.phases}.items():
-        print(f"{phase:7} {_in_words(wrong)}")
+    else:
+        (_tell_backgammon if game.spec.name == "backgammon" else _tell_solved)(report)
     return 0
+
+
+def _problems(
+    game: Game, positions: int | None, decisions: Path | None, by: str | None, save: Path | None
+) -> list[str]:
+    problems = []
+    if game.spec.name != "backgammon" and (decisions or save or by):
+        problems.append(
+            f"decisions and their judges are of backgammon; {game.spec.name} is judged by its exact solution"
+        )
+    if decisions and save:
+        problems.append("save writes decisions that are labelled now; those of a file are there already")
+    if decisions and by:
+        problems.append(f"judge is {by!r}, but the decisions of a file are judged already: leave one of the two out")
+    if positions is not None and positions < 1:
+        problems.append(f"positions is {positions}; it must be at least 1")
+    return problems
+
+
+def _solved(game: Game, player: AnyPlayer, positions: int | None, seed: int) -> dict[str, Any]:
+    assert not isinstance(player, TurnPlayer)  # no solved game has whole turns
+    rating = judge(game, player, solved_positions(game, positions, seed), seed)
+    return {
+        "game": game.spec.name,
+        "player": player.name,
+        "metric": METRIC,
+        **dataclasses.asdict(rating.overall),
+        "games": None,
+        "luck": None,
+        "phases": {phase: dataclasses.asdict(wrong) for phase, wrong in rating.phases.items()},
+    }
 
 
 def _backgammon(
@@ -68,22 +106,21 @@ def _backgammon(
     player: AnyPlayer,
     positions: int | None,
     file: Path | None,
+    who: Judge | None,
     save: Path | None,
     seed: int,
-    runs: Path | None,
-    as_json: bool,
-) -> int:
-    if not isinstance(player, TurnPlayer):
-        player = WholeTurns(game, player)
-    if file:
-        labelled = decided.read(file)[:positions]
+) -> dict[str, Any]:
+    turns = player if isinstance(player, TurnPlayer) else WholeTurns(game, player)
+    if who is None:
+        assert file is not None
+        found = decided.error_rate(turns, decided.read(file)[:positions], seed)
     else:
-        labelled = decided.label(list(decided.own_decisions(game, player, positions or DECISIONS, seed)))
+        labelled = who.label(decided.own_decisions(game, turns, positions or DECISIONS, seed))
         if save:
             decided.write(save, labelled)
-    found = decided.error_rate(player, labelled, seed)
+        found = decided.own_error_rate(labelled)
     value, low, high = (1000 * x for x in (found.lost.value, found.lost.low, found.lost.high))
-    report = {
+    return {
         "game": "backgammon",
         "player": player.name,
         "metric": "memg",
@@ -91,28 +128,37 @@ def _backgammon(
         "low": low,
         "high": high,
         "decisions": found.decisions,
+        "games": found.games,
+        "luck": None,
         "memg": value,
         "memg_low": low,
         "memg_high": high,
         "pr": value / 2,
         "outside": found.outside,
-        "judge": str(file) if file else f"gnubg:ply={decided.JUDGE_PLY}",
-        "seed": seed,
-        "command": command_line(
-            "rate", "backgammon", player=player.name, positions=positions, decisions=file, seed=seed, runs=runs
-        ),
+        "judge": str(file) if who is None else who.name,
     }
-    if as_json:
-        print_json(report)
-        return 0
-    print(f"{player.name} in {found.decisions} unforced decisions of backgammon, judged by {report['judge']}")
-    print(f"error   {value:.2f} mEMG (95 %: {low:.2f} to {high:.2f}), PR {value / 2:.2f}")
-    if found.outside:
-        print(f"outside {found.outside} plays were not among the candidates: each cost the gap to the worst")
-    return 0
 
 
-def _in_words(wrong: Wrong) -> str:
-    share = f"wrong moves {wrong.value:.2%} (95 %: {wrong.low:.2%} to {wrong.high:.2%}) of {wrong.decisions}"
-    error = "" if wrong.value_error is None else f"; the network's value is off by {wrong.value_error:.4f}"
-    return f"{share}; {wrong.points_lost:.4f} points lost a move{error}"
+def _tell_solved(report: dict[str, Any]) -> None:
+    print(f"{report['player']} in {report['decisions']} positions of {report['game']}, every one solved")
+    for phase, wrong in {"all": report, **report["phases"]}.items():
+        print(f"{phase:7} {_in_words(wrong)}")
+
+
+def _tell_backgammon(report: dict[str, Any]) -> None:
+    games = f" from {report['games']} games" if report["games"] else ""
+    decisions = f"{report['decisions']} unforced decisions of backgammon{games}"
+    print(f"{report['player']} in {decisions}, judged by {report['judge']}")
+    interval = f"95 %: {report['low']:.2f} to {report['high']:.2f}"
+    print(f"error   {report['value']:.2f} mEMG ({interval}), PR {report['pr']:.2f}")
+    if report["outside"]:
+        print(f"outside {report['outside']} plays were not among the candidates: each cost the gap to the worst")
+
+
+def _in_words(wrong: dict[str, Any]) -> str:
+    share = (
+        f"wrong moves {wrong['value']:.2%} (95 %: {wrong['low']:.2%} to {wrong['high']:.2%}) of {wrong['decisions']}"
+    )
+    error = wrong["value_error"]
+    off = "" if error is None else f"; the network's value is off by {error:.4f}"
+    return f"{share}; {wrong['points_lost']:.4f} points lost a move{off}"

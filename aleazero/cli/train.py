@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
+from aleazero.bench.profiles import with_num_games
 from aleazero.cli.main import print_json
 from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
@@ -28,6 +30,9 @@ def train(
 ) -> int:
     """Trains a new run."""
     config = resolve(game, preset=preset, file=file, assignments=assignments)
+    config, told = with_num_games(config, preset, file, assignments)
+    if told:
+        print(f"alea: {told}", file=sys.stderr)
     if print_config:
         _check(config)
         if as_json:

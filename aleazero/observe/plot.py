@@ -27,7 +27,7 @@ _TICK_DIGITS = 12  # tell any two ticks apart that `linear_ticks` gives
 _LIMIT = 1e300  # beyond it differences overflow
 
 # Neither too light for the light sheet nor too dark for the dark one: each has a contrast of 3 and more to both.
-_COLOURS = ("#3b82c4", "#d96a24", "#1f9a72", "#c2569b", "#8a6fd1", "#a88420", "#1c96b0", "#d1495b")
+COLOURS = ("#3b82c4", "#d96a24", "#1f9a72", "#c2569b", "#8a6fd1", "#a88420", "#1c96b0", "#d1495b")
 _DASHES = ("", "6 3", "2 3")  # once through the colours, the next dash
 
 _STYLE = """
@@ -342,8 +342,8 @@ def _draw_legend(panel: Panel) -> list[str]:
 
 def _look(number: int) -> tuple[str, str]:
     """The colour of a curve, and its dashes as an attribute."""
-    dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
-    return _COLOURS[number % len(_COLOURS)], f' stroke-dasharray="{dash}"' if dash else ""
+    dash = _DASHES[number // len(COLOURS) % len(_DASHES)]
+    return COLOURS[number % len(COLOURS)], f' stroke-dasharray="{dash}"' if dash else ""
 
 
 def _label(

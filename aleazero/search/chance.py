@@ -26,7 +26,8 @@ def draw(words: Array, visit: Array, probs: Array, *, evenly: bool) -> Array:
     visit = visit.astype(jnp.uint32)
     point = words + visit * jnp.uint32(GOLDEN) if evenly else mix(words, visit)
     probs = jnp.maximum(probs, 0.0)
-    upto = probs @ jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
+    below = jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
+    upto = jnp.matmul(probs, below, precision="highest")  # an accelerator's quick products would load the dice
     return (upto <= unit(point)[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)
 
 

@@ -36,9 +36,10 @@ Alea = Callable[..., dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody's settings and nobody's cache of compiled programs."""
+    """Nobody's settings, nobody's profiles and nobody's cache of compiled programs."""
     for variable in ("ALEA_RUNS", "ALEA_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("ALEA_DATA", str(tmp_path_factory.mktemp("data")))
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "compiled"))
 
 

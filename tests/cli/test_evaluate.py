@@ -17,9 +17,12 @@ from aleazero.cli import evaluate as command
 from aleazero.cli.main import run
 from aleazero.core.errors import MissingExtra
 from aleazero.core.game import Game
+from aleazero.core.settings import fingerprint
 from aleazero.games.registry import make_game
 from aleazero.play.match import MatchResult
 from aleazero.players import TurnNetworkPlayer, make_player
+from aleazero.result_record import read_record
+from aleazero.runs import find_run
 from tests.cli.conftest import Alea
 from tests.play.test_luck import FirstToken, exact, noisy
 from tests.play.test_turns import Toss
@@ -28,7 +31,7 @@ KEYS = {
     *("game", "player", "opponent", "games", "score", "score_low", "score_high", "points_per_game", "points_low"),
     *("points_high", "luck_adjusted", "luck_share", "raw_points_per_game", "raw_points_low", "raw_points_high"),
     *("wins", "draws", "losses", "truncated", "elo", "elo_low", "elo_high"),
-    *("sprt", "seed", "command"),
+    *("metric", "value", "low", "high", "luck", "ends", "sprt", "seed", "command"),
 }
 
 
@@ -40,6 +43,11 @@ def test_json_holds_the_match(alea: Alea) -> None:
     assert (report["losses"], report["truncated"], report["luck_adjusted"], report["seed"]) == (0, 0, False, 3)
     assert report["score"] == (report["wins"] + report["draws"] / 2) / 40
     assert report["points_per_game"] == pytest.approx(report["wins"] / 40)
+    assert report["metric"] == "points_per_game"
+    assert [report[key] for key in ("value", "low", "high")] == [
+        report[key] for key in ("points_per_game", "points_low", "points_high")
+    ]
+    assert (report["luck"], report["ends"]) == ("none", None)
     assert report["score_low"] < report["score"] < report["score_high"] <= 1
     assert report["elo"] == pytest.approx(400 * math.log10(report["score"] / (1 - report["score"])))
     again = alea(*shlex.split(report["command"])[1:])
@@ -69,6 +77,69 @@ def test_a_run_is_a_player(alea: Alea, trained: Path) -> None:
     report = alea("eval", "tictactoe", "--player", "run:tiny,search=none", "--games", 40, "--runs", trained)
     assert (report["games"], report["player"]) == (40, "run:tiny,search=none")
     assert f"--runs {trained}" in report["command"]
+
+
+def test_a_record_is_the_report_with_who_played(alea: Alea, trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    arguments = ["eval", "tictactoe", "--games", 20, "--runs", trained, "--record", file]
+    arguments += ["--player", "run:tiny,search=none", "--opponent", "run:tiny@64,search=none", "--opening-plies", 2]
+    report = alea(*arguments)
+    record = read_record(file)
+    assert {key: record[key] for key in report} == report
+    assert record["kind"] == "eval"
+    assert "--record" not in record["command"]  # the command repeats the result, it does not write it again
+    player, opponent = record["players"]["player"], record["players"]["opponent"]
+    assert (player["player"], opponent["player"]) == ("run:tiny,search=none", "run:tiny@64,search=none")
+    assert player["config"] == opponent["config"] == fingerprint(find_run(trained, "tiny").read_config())
+    assert player["weights"] != opponent["weights"]  # other checkpoints
+    assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_a_record_is_refused_before_anything_is_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "record.json"
+    file.write_text("mine")
+    arguments = ["eval", "tictactoe", "--player", "random", "--games", "3", "--record"]
+    assert run([*arguments, str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "there is one already" in said
+    assert "games is 3" in said
+    assert run([*arguments, str(tmp_path / "absent" / "file")]) == 2
+    assert "in a folder that is there" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+    assert run(["eval", "tictactoe", "--player", "random", "--games", "20", "--record", str(file), "--force"]) == 0
+    assert read_record(file)["games"] == 20
+
+
+# ---- how backgammon ends
+
+
+def test_gammons_and_backgammons_of_either_side() -> None:
+    points = np.array([[1.0, -1.0], [2.0, -3.0], [3.0, np.nan], [1.0, -2.0], [-1.0, 1.0]])
+    found = command.ends_of(points)
+    assert found["player"] == {
+        **{"wins": 5, "gammons": 2, "backgammons": 1},
+        **{"wins_share": 5 / 9, "gammons_share": 2 / 9, "backgammons_share": 1 / 9},
+    }
+    assert found["opponent"] == {
+        **{"wins": 4, "gammons": 2, "backgammons": 1},
+        **{"wins_share": 4 / 9, "gammons_share": 2 / 9, "backgammons_share": 1 / 9},
+    }
+
+
+def test_a_match_of_backgammon_says_how_games_ended(
+    alea: Alea, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = np.array([[1.0, -1.0], [2.0, -3.0], [-2.0, 1.0]])
+    ended = [MatchResult("a", "b", points, np.full((3, 2), 9))]
+    monkeypatch.setattr(command, "play_chunks", lambda *_, **__: ended)
+    arguments = ["eval", "backgammon", "--player", "random", "--games", "6", "--luck", "none"]
+    report = alea(*arguments)
+    assert report["ends"] == command.ends_of(points)
+    assert report["ends"]["opponent"]["gammons"] == 2
+    assert run(arguments) == 0
+    said = capsys.readouterr().out
+    assert "player   wins 3 (50.0%), gammons 1 (16.7%), backgammons 0 (0.0%)\n" in said
+    assert "opponent wins 3 (50.0%), gammons 2 (33.3%), backgammons 1 (16.7%)\n" in said
 
 
 class Lanes:
@@ -196,6 +267,7 @@ def test_luck_is_taken_off_as_far_as_it_explains_the_result(
     toss(monkeypatch, judge)
     report = alea("eval", "toss", "--player", "first", "--games", 64, "--luck", "network")
     assert report["luck_adjusted"] is True
+    assert report["luck"] == "network"  # whose name a test has not said
     assert "--luck network" in report["command"]
     ends = ("points_per_game", "points_low", "points_high")
     assert [report[f"raw_{name}"] for name in ends] == [plain[name] for name in ends]
@@ -248,11 +320,14 @@ def test_who_judges_luck(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert isinstance(judge("auto", backgammon, someone, someone), Pretended)
     assert isinstance(judge("gnubg", backgammon, network, someone), Pretended)
+    assert command._named(judge("auto", backgammon, someone, someone), (someone, someone)) == "gnubg:ply=0"
     for pair in ((network, someone), (someone, network)):
+        assert command._named(judge("auto", other, *pair), pair) == "network:network"
         assert judge("auto", other, *pair) == network.after_rolls  # GNU knows backgammon only
         assert judge("network", backgammon, *pair) == network.after_rolls
     assert judge("auto", other, someone, someone) is None
     assert judge("none", backgammon, network, network) is None
+    assert command._named(None, (network, network)) == "none"
     tictactoe = make_game("tictactoe")
     assert isinstance(tictactoe, Game)
     assert judge("auto", tictactoe, someone, someone) is None

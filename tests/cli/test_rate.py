@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from aleazero.cli.main import run
+from aleazero.result_record import read_record
 from tests.cli.conftest import Alea
 
 KEYS = {
     *("game", "player", "metric", "value", "low", "high", "decisions", "points_lost", "value_error", "phases"),
-    *("seed", "command"),
+    *("games", "luck", "seed", "command"),
 }
 
 
@@ -25,6 +26,19 @@ def test_json_of_a_network(alea: Alea, trained: Path) -> None:
     assert alea(*shlex.split(report["command"])[1:]) == report
     older = alea("rate", "tictactoe", "--player", "run:tiny@64,search=none", "--runs", trained)
     assert older["value_error"] != report["value_error"]  # other weights
+
+
+def test_a_record_is_the_report_with_who_was_judged(alea: Alea, trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    arguments = ["rate", "tictactoe", "--player", "run:tiny,search=none", "--positions", 50, "--runs", trained]
+    report = alea(*arguments, "--record", file)
+    record = read_record(file)
+    assert {key: record[key] for key in report} == report
+    assert (record["kind"], record["games"], record["luck"]) == ("rate", None, None)
+    assert record["players"].keys() == {"player"}
+    assert record["players"]["player"]["config"] is not None
+    assert run([*map(str, arguments), "--record", str(file)]) == 2
+    assert alea(*arguments, "--record", file, "--force") == report
 
 
 def test_phases_of_connect_four(alea: Alea, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,6 +69,8 @@ def test_a_game_that_is_not_solved(capsys: pytest.CaptureFixture[str]) -> None:
         (["--player", "random,sims=3"], "takes no options"),
         (["--player", "random", "--positions", "0"], "positions is 0"),
         (["--player", "random", "--seed", str(2**32)], "seed is 4294967296"),
+        (["--player", "random", "--judge", "rollout"], "decisions and their judges are of backgammon; pig"),
+        (["--player", "random", "--save", "file"], "decisions and their judges are of backgammon"),
     ],
 )
 def test_misuse_exits_with_2(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

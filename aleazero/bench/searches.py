@@ -1,0 +1,310 @@
+"""How fast positions are judged and moves chosen: the network alone, tree searches, and whole turns.
+
+A simulation is one evaluation by the network, so the network alone is the limit of a search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from aleazero.bench import peers, spiel
+from aleazero.bench.cases import SIMULATIONS, Case, Cases, Kind, Setup, Unsuited, game_of, number_of, steps_per_call
+from aleazero.bench.memory import bytes_of
+from aleazero.bench.networks import residual_mlp
+from aleazero.bench.rules import middle_game
+from aleazero.bench.timing import Timing
+from aleazero.core.errors import ConfigError
+from aleazero.core.game import Game, GameSpec
+from aleazero.core.keys import Role, lane_keys
+from aleazero.core.records import Evaluate, Weights
+from aleazero.core.settings import Layer, build, parse_assignments
+from aleazero.games.registry import PGX_PREFIX
+from aleazero.models.build import ModelConfig, build_model
+from aleazero.players import TurnNetworkPlayer, load_network, make_player, network_player
+from aleazero.runs import runs_root
+from aleazero.search.build import build_search
+from aleazero.search.settings import SearchConfig, make_knobs
+
+_POOL = 4  # batches of positions that calls take turns with
+_TURNS = 64  # turns chosen in one call, where batches are small
+
+Judge = Callable[[Weights, Array], Any]
+
+
+# ---- networks
+
+
+def _bare_network(setup: Setup, spec: GameSpec) -> tuple[Evaluate, Weights]:
+    dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    return residual_mlp(spec, width=setup.width, blocks=setup.blocks, dtype=dtype)
+
+
+def _policy_network(setup: Setup, spec: GameSpec) -> tuple[Evaluate, Weights]:
+    """The network that a search asks: the player's, or an untrained one."""
+    player = setup.options.player
+    if player is None or spec.name != setup.game.spec.name:
+        return _bare_network(setup, spec)
+    model, weights = load_network(player, setup.game, runs_root(setup.options.runs))
+    if not model.config.policy:
+        raise Unsuited(f"--player {player!r} has no policy, and {setup.options.kind} needs one: leave --player out")
+    return model.evaluate, jax.device_put(weights)
+
+
+def _judge(setup: Setup) -> tuple[Judge, Weights]:
+    """Everything that a network says of a position."""
+    if setup.options.player is None:
+        return _bare_network(setup, setup.game.spec)
+    model, weights = load_network(setup.options.player, setup.game, runs_root(setup.options.runs))
+    return (model.evaluate if model.config.policy else model.opinion), jax.device_put(weights)
+
+
+def _evaluations(
+    setup: Setup, name: str, game: Game, judge: Judge, weights: Weights, batch: int, features: bool
+) -> Case:
+    """Batches judged one after another; with `features` what the network sees is worked out from states each time."""
+    states = middle_game(game, _POOL * batch, seed=1)
+    pool = states if features else jax.jit(jax.vmap(game.observe))(states)
+    pool = jax.tree.map(lambda x: x.reshape(_POOL, batch, *x.shape[1:]), pool)
+    steps = steps_per_call(batch)
+
+    def evaluations(weights: Weights, pool: Any) -> Array:
+        def step(total: Array, number: Array) -> tuple[Array, None]:
+            seen = jax.tree.map(lambda x: x[number % _POOL], pool)
+            said = judge(weights, jax.vmap(game.observe)(seen) if features else seen)
+            # The maximum needs every number of a row: none can be left out.
+            return total + sum(x.reshape(batch, -1).max(-1) for x in jax.tree.leaves(said)), None
+
+        return jax.lax.scan(step, jnp.zeros(batch), jnp.arange(steps))[0]
+
+    program = setup.compile(f"batch {batch} ({name})", evaluations, weights, pool)
+    unit = "positions" if features else "evaluations"
+    return Case(name, unit, steps * batch, lambda number: program.run(weights, pool), program.seconds)
+
+
+def _build_network(setup: Setup, batch: int) -> Cases:
+    judge, weights = _judge(setup)
+    _check_states(setup, batch)
+    alone = _evaluations(setup, "network", setup.game, judge, weights, batch, features=False)
+    if not setup.options.features:
+        return Cases((alone,))
+    both = _evaluations(setup, "features and network", setup.game, judge, weights, batch, features=True)
+
+    def facts(timings: Mapping[str, Timing]) -> dict[str, float]:
+        slower, _, _ = timings[alone.name].ratio_to(timings[both.name])
+        return {"features_share": max(1.0 - 1.0 / slower, 0.0)}
+
+    return Cases((both, alone), facts)
+
+
+# ---- tree searches
+
+
+def _ours(
+    setup: Setup, name: str, game: Game, network: tuple[Evaluate, Weights], batch: int, kind: Any, budget: int
+) -> Case:
+    evaluate, weights = network
+    base = _search_config(setup) if game is setup.game else SearchConfig()  # a peer's rules know no chance states
+    config = dataclasses.replace(base, kind=kind, max_simulations=budget)
+    search, knobs = build_search(game, config), make_knobs(config, noise_fraction=0.25)
+    states = middle_game(game, batch)
+
+    def run(weights: Weights, states: Any, number: Array, knobs: Any) -> Array:
+        keys = lane_keys(2, Role.SEARCH, number, jnp.arange(batch))
+        return search.run(evaluate, weights, states, keys, knobs).policy
+
+    program = setup.compile(f"batch {batch} ({name})", run, weights, states, number_of(0), knobs)
+
+    def call(number: int) -> Array:
+        return program.run(weights, states, number_of(number), knobs)
+
+    return Case(name, "simulations", budget * batch, call, program.seconds)
+
+
+def _search_config(setup: Setup) -> SearchConfig:
+    """How chance is handled and the like; kind and budget are options of their own."""
+    given = parse_assignments(setup.options.sets)
+    table = given.values.get("search", {})
+    if given.values.keys() - {"search"} or not isinstance(table, Mapping):
+        raise ConfigError(f"--set is for the search here, as in search.chance=exact; not {', '.join(given.values)}")
+    return build(SearchConfig, [Layer(given.origin, table, given.text)])
+
+
+def _mctx(
+    setup: Setup, name: str, game: Any, network: tuple[Evaluate, Weights], batch: int, kind: str, budget: int
+) -> Case:
+    evaluate, weights = network
+    search = peers.mctx_search(game.env, evaluate, kind, budget)
+    seen = jax.vmap(lambda s: s.inner.replace(observation=game.env.observe(s.inner, s.inner.current_player)))
+    states = jax.jit(seen)(middle_game(game, batch))
+
+    def run(weights: Weights, states: Any, number: Array) -> Array:
+        return search(weights, states, jax.random.fold_in(jax.random.key(3), number)).action_weights
+
+    program = setup.compile(f"batch {batch} ({name})", run, weights, states, number_of(0))
+
+    def call(number: int) -> Array:
+        return program.run(weights, states, number_of(number))
+
+    return Case(name, "simulations", budget * batch, call, program.seconds)
+
+
+def _build_search(setup: Setup, batch: int) -> Cases:
+    """The game's own rules; beside mctx, also the rules that both sides know, searched by us and by it."""
+    _check_states(setup, batch)
+    options, cases = setup.options, list[Case]()
+    for suffix, game in _tables(setup):
+        network = _policy_network(setup, game.spec)
+        rival = options.compare if _shares(options.compare, game, suffix) else None
+        for kind in options.search or ("puct",):
+            for budget in options.num_simulations or SIMULATIONS:
+                ours = _ours(setup, f"{kind} {budget}{suffix}", game, network, batch, kind, budget)
+                theirs = f"{rival} {kind} {budget}" if rival else None
+                ours = dataclasses.replace(ours, limit=f"network{suffix}", peer=theirs)
+                cases.append(dataclasses.replace(ours, series=(f"{kind}{suffix}", budget)))
+                if theirs is not None:
+                    made = (
+                        _mctx(setup, theirs, game, network, batch, kind, budget)
+                        if rival == "mctx"
+                        else _spiel(setup, theirs, budget)
+                    )
+                    cases.append(dataclasses.replace(made, series=(f"{rival} {kind}", budget)))
+        cases.append(_evaluations(setup, f"network{suffix}", game, *network, batch, features=False))
+    return Cases(tuple(cases), lambda timings: _growth(cases, timings))
+
+
+def _tables(setup: Setup) -> list[tuple[str, Game]]:
+    """The games that are searched, each with what its cases' names end in; the one asked for first."""
+    name = setup.game.spec.name
+    tables = [("", setup.game)]
+    if setup.options.compare == "mctx":
+        shared, beside = PGX_PREFIX + str(peers.twin(name)), peers.our_twin(name)
+        if shared != name:
+            tables.append((", Pgx rules", game_of(shared)))
+        elif beside is not None:
+            tables.append((", our rules", game_of(beside)))
+    return tables
+
+
+def _shares(peer: str | None, game: Game, suffix: str) -> bool:
+    """Whether a peer plays by these rules too: mctx by Pgx's, OpenSpiel by its own of the game asked for."""
+    return game.spec.name.startswith(PGX_PREFIX) if peer == "mctx" else peer is not None and not suffix
+
+
+def _spiel(setup: Setup, name: str, budget: int) -> Case:
+    return spiel.mcts(setup.game.spec.name, lambda spec: _bare_network(setup, spec), budget, name)
+
+
+def _growth(cases: list[Case], timings: Mapping[str, Timing]) -> dict[str, float]:
+    """How much more a simulation costs with the largest budget than with the smallest, by search."""
+    costs: dict[str, dict[int, float]] = {}
+    for case in cases:
+        if case.series:
+            costs.setdefault(case.series[0], {})[case.series[1]] = timings[case.name].median / case.work
+    return {f"growth of {name}": cost[max(cost)] / cost[min(cost)] for name, cost in costs.items() if len(cost) > 1}
+
+
+def _check_states(setup: Setup, batch: int) -> None:
+    spec = setup.game.spec
+    each = bytes_of(setup.game.state_like) + 4 * math.prod(spec.observation_shape)
+    setup.room.check(f"batch {batch}", _POOL * batch * each)
+
+
+def _misfit_search(setup: Setup) -> str | None:
+    spec, kind, peer = setup.game.spec, setup.options.kind, setup.options.compare
+    _search_config(setup).check(spec)
+    if kind == "mcts" and spec.chance == "explicit":
+        return f"{spec.name} has chance states: its search is measured by stochastic-mcts"
+    if kind == "stochastic-mcts" and spec.chance != "explicit":
+        why = "nothing is left to chance" if spec.chance == "none" else "chance is drawn inside the step"
+        return f"{spec.name} has no chance states ({why}): its search is measured by mcts"
+    if peer == "mctx":
+        peers.need("mctx")
+        return peers.no_twin(spec.name)
+    if peer == "open_spiel":
+        spiel.need()
+        return spiel.no_such_game(spec.name)
+    return None
+
+
+# ---- whole turns
+
+
+def _turn_player(setup: Setup) -> TurnNetworkPlayer:
+    game, text = setup.game, setup.options.player
+    if text is not None:
+        player = make_player(text, game, runs_root(setup.options.runs))
+        if not isinstance(player, TurnNetworkPlayer):
+            raise Unsuited(f"--player {text!r} does not choose whole turns by a network: name one without a policy")
+        return player
+    model = build_model(ModelConfig(kind="mlp", width=setup.width, blocks=setup.blocks, policy=False), game.spec)
+    weights = jax.jit(model.init)(jax.random.key(0))
+    made = network_player(game, model, weights, SearchConfig(kind="expectimax", endings=False), "untrained")
+    assert isinstance(made, TurnNetworkPlayer)
+    return made
+
+
+def _build_turns(setup: Setup, batch: int) -> Cases:
+    _check_states(setup, batch)
+    player = _turn_player(setup)
+    count = max(1, _TURNS // batch)
+    pool = middle_game(setup.game, count * batch, seed=2)
+    batches = [jax.tree.map(lambda x, i=i: x[i * batch : (i + 1) * batch], pool) for i in range(count)]
+
+    def call(number: int) -> Any:
+        for states in batches:  # one is waited for before the next is asked for, as in play
+            chosen = jax.block_until_ready(player.look(states).value)
+        return chosen
+
+    def facts(timings: Mapping[str, Timing]) -> dict[str, float]:
+        return {"milliseconds": 1e3 * timings["whole turns"].median / count}
+
+    return Cases((Case("whole turns", "turns", count * batch, call),), facts)
+
+
+def _misfit_turns(setup: Setup) -> str | None:
+    spec = setup.game.spec
+    search = "stochastic-mcts" if spec.chance == "explicit" else "mcts"
+    return None if setup.game.plays is not None else f"{spec.name} has no whole turns to choose from: measure {search}"
+
+
+def _default_sizes(setup: Setup) -> tuple[int, ...]:
+    return (64,) if jax.default_backend() == "cpu" else (1024, 8192)
+
+
+_SEARCH: dict[str, Any] = {
+    "counted": "a simulation is one evaluation by the network; the network alone is the limit",
+    "takes": ("num_simulations", "search", "width", "blocks", "player", "sets"),
+    "peers": ("mctx", "open_spiel"),
+    "default_sizes": _default_sizes,
+    "misfit": _misfit_search,
+    "build": _build_search,
+}
+MCTS = Kind(name="mcts", measures="tree search where nothing in the tree is left to chance", **_SEARCH)
+STOCHASTIC_MCTS = Kind(name="stochastic-mcts", measures="tree search with chance nodes", **_SEARCH)
+EXPECTIMAX = Kind(
+    name="expectimax",
+    measures="whole turns chosen by the network's opinion of what they leave (0-ply)",
+    counted="a turn is everything a player does after one roll; every distinct play of it is judged",
+    takes=("width", "blocks", "player"),
+    peers=(),
+    default_sizes=lambda setup: (1, 64) if jax.default_backend() == "cpu" else (1, 8192),
+    misfit=_misfit_turns,
+    build=_build_turns,
+)
+NETWORK = Kind(
+    name="network",
+    measures="the network alone, the limit of every search; with --features what it sees is worked out too",
+    counted="an evaluation is one position judged",
+    takes=("width", "blocks", "player", "features"),
+    peers=(),
+    default_sizes=lambda setup: (64, 256) if jax.default_backend() == "cpu" else (1024, 8192),
+    misfit=lambda setup: None,
+    build=_build_network,
+)
