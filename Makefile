@@ -23,9 +23,9 @@ programs:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN) >/dev/null; \
 	  else echo "some tests need: sudo apt-get install $(DEBIAN)"; fi
 
-# A few minutes of Connect Four on this machine's CPU: ends with a rating, a plot and the command to play against it.
+# Ten minutes of backgammon on this machine's CPU: ends with a rating, a plot and the command to play against it.
 train: setup
-	$(BIN)/alea train connect_four --preset quick --device cpu
+	$(BIN)/alea train backgammon --preset quick --device cpu
 
 lint: setup
 	$(BIN)/ruff check .
