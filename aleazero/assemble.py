@@ -26,10 +26,11 @@ from aleazero.core.records import Knowledge, Trajectory, Weights
 from aleazero.games.registry import make_game
 from aleazero.learn import losses, targets, update
 from aleazero.models.build import Model, build_model
+from aleazero.play.luck import luck
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.rollout import Games, Pace, Rollout
 from aleazero.play.turns import TurnRollout
-from aleazero.players import endings_of, load_network, make_player, network_player
+from aleazero.players import TurnNetworkPlayer, endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.search.build import build_search
@@ -175,14 +176,19 @@ class Parts:
         sims = settings.simulations or config.search.max_simulations
         search = dataclasses.replace(config.search, max_simulations=sims, reuse=False, max_nodes=None)
         player = network_player(self.game, self.model, weights, search, "self")
-        return play_match(
+        result = play_match(
             self.game,
             player,
             make_player(opponent, self.game, root),
             pairs=settings.games // 2,
             seed=config.seed,
             opening_plies=settings.opening_plies,
+            record=settings.luck,
         )
+        if not settings.luck:
+            return result
+        assert isinstance(player, TurnNetworkPlayer)
+        return dataclasses.replace(result, rolls=None, luck=luck(self.game, result, player.after_rolls))
 
     # ---- devices
 

@@ -68,6 +68,8 @@ class RunConfig:
         if (self.search.kind == "expectimax") == self.model.policy:
             needs = "false: whole turns are chosen by value" if self.model.policy else "true: its moves come from it"
             found.append(f"search.kind is {self.search.kind!r}; model.policy must be {needs}")
+        if self.evaluate.luck and self.search.kind != "expectimax":
+            found.append(f"evaluate.luck needs search.kind 'expectimax', not {self.search.kind!r}")
         if self.selfplay.every_roll and self.search.kind != "expectimax":
             found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
         if not self.targets.wait and self.selfplay.moves_per_rollout == 1:

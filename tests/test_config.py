@@ -281,6 +281,10 @@ def test_whole_turns_need_a_value_alone_and_a_game_that_has_them() -> None:
             ["search.kind=gumbel", "model.policy=true", "selfplay.every_roll=true"],
             "selfplay.every_roll needs search.kind 'expectimax', not 'gumbel'",
         ),
+        (
+            ["search.kind=gumbel", "model.policy=true", "evaluate.luck=true"],
+            "evaluate.luck needs search.kind 'expectimax', not 'gumbel'",
+        ),
         (["targets.td_lambda=1"], "targets.wait is false; td_lambda must then stay below 1"),
         (["selfplay.start_plies=9"], "selfplay.start_plies is 9; it is for games that begin at other starts"),
         (["selfplay.moves_per_rollout=1"], "selfplay.moves_per_rollout is 1; targets.wait must then be true"),

@@ -112,6 +112,7 @@ class EvalReport(Report):
     points_per_game: float
     points_low: float
     points_high: float
+    luck_off: bool = False  # what chance brought is taken off the points
 
 
 @dataclasses.dataclass(frozen=True)

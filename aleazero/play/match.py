@@ -64,6 +64,7 @@ class MatchResult:
     points: np.ndarray  # [P, 2] float64: the player's points; NaN where the game was stopped
     plies: np.ndarray  # [P, 2] int: moves, nature's included
     rolls: Rolls | None = None  # where asked for
+    luck: np.ndarray | None = None  # [P, 2] float64: the points that chance brought the player, where that was judged
 
 
 def play_match(

@@ -21,6 +21,7 @@ class EvaluateConfig:
     games: int = 200  # per match, half of them from each seat
     opponents: tuple[str, ...] = ("random",)  # player strings
     simulations: int | None = None  # per move; None: as many as in self-play
+    luck: bool = False  # take luck off the points, by what the run's own network thinks of every roll; for whole turns
     opening_plies: int = 0  # random moves at the start of each pair of games, so that deterministic games differ
 
     def problems(self) -> list[str]:

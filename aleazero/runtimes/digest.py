@@ -18,6 +18,7 @@ from aleazero.core.game import GameSpec
 from aleazero.learn.update import UpdateStats
 from aleazero.observe.alarms import Alarm, non_finite
 from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, SelfPlayReport
+from aleazero.play.luck import take_off
 from aleazero.play.match import MatchResult
 from aleazero.play.ratings import mean_interval, results_from_points, score_interval
 from aleazero.roles.actor import PlayStats
@@ -136,7 +137,8 @@ def match_report(where: dict[str, Any], player: str, result: MatchResult) -> Eva
     games = int(np.isfinite(result.points).sum())
     if not games:
         return None
-    score, points = score_interval(results_from_points(result.points)), mean_interval(result.points)
+    score = score_interval(results_from_points(result.points))
+    points = mean_interval(result.points if result.luck is None else take_off(result.points, result.luck)[0])
     return EvalReport(
         **where,
         player=player,
@@ -148,4 +150,5 @@ def match_report(where: dict[str, Any], player: str, result: MatchResult) -> Eva
         points_per_game=points.value,
         points_low=points.low,
         points_high=points.high,
+        luck_off=result.luck is not None,
     )

@@ -63,7 +63,7 @@ def test_a_whole_run_in_plain_lines():
         "train step=20 rows=200 seconds=5 done=20.0% left=0:00:16 games=80 games/s=10 rows/s=250 sims/s=8000 "
         "entropy=0.5 loss=1.25 loss/policy=1 lr=0.001 replay=90 window=70",
         "eval step=10 rows=100 seconds=4 player=self opponent=gnubg:ply=2 games=400 score=0.75 score_low=0.7 "
-        "score_high=0.8 points_per_game=0.5 points_low=0.4 points_high=0.6",
+        "score_high=0.8 points_per_game=0.5 points_low=0.4 points_high=0.6 luck_off=no",
         "checkpoint step=10 rows=100 seconds=4 path=checkpoints/10 saved=yes",
         'checkpoint step=10 rows=100 seconds=4 path=checkpoints/10 saved=no message="no space left"',
         'alarm step=10 rows=100 seconds=4 level=warn name="duplicate games" message="two\\nlines" setting=search.noise',

@@ -78,14 +78,16 @@ def test_training_touches_no_engine(tmp_path: Path, programs: Path) -> None:  # 
             check=False,
         )
 
-    done = run("one", "total_rows=384", "evaluate.opponents=random", "evaluate.games=4")
+    done = run("one", "total_rows=384", "evaluate.opponents=random", "evaluate.games=4", "evaluate.luck=true")
     assert done.returncode == 0, done.stderr
     folder = RunFolder(tmp_path / "runs" / "one")
     assert statuses(folder) == ["started", "done"]
     assert newest(folder).facts["rows"] == 384
     reports = [json.loads(line) for line in folder.metrics_file.read_text().splitlines()]
-    matches = [(report["opponent"], report["games"]) for report in reports if report["kind"] == "eval"]
-    assert matches == [("random", 4)]
+    matches = [
+        (report["opponent"], report["games"], report["luck_off"]) for report in reports if report["kind"] == "eval"
+    ]
+    assert matches == [("random", 4, True)]
     refused = run("two", "total_rows=384", "evaluate.opponents=gnubg:ply=0")
     assert refused.returncode != 0
     assert "training imports aleazero.engines" in refused.stderr
