@@ -396,7 +396,13 @@ class LocalRun:
         disk.truncate(slabs)
         self.replay.num_slabs = max(slabs - self.replay.slabs, 0)
         like = _as_dict(self.parts.slab_like())
-        for _, arrays in disk.read(self.replay.num_slabs, slabs):
+        for number, arrays in disk.read(self.replay.num_slabs, slabs):
+            missing = sorted(like.keys() - arrays.keys())
+            if missing:
+                raise ReplayLogError(
+                    f"record {number} of the replay log {self._log_folder(self.learner.base_steps)} has no "
+                    f"{', '.join(missing)}: an earlier version wrote it; resume from the weights (--resume weights)"
+                )
             self.replay.add(Trajectory(**{name: jnp.asarray(arrays[name], leaf.dtype) for name, leaf in like.items()}))
 
 

@@ -128,7 +128,7 @@ def test_a_double_is_given_up_where_too_much_is_lost(turn: int) -> None:
         class Certain(TurnNetworkPlayer):
             def judge(self, states: Any) -> Turn:
                 assert int(states.to_play[0]) == (1 if turn == 1 else 0)  # the one who is asked, as if it had moved
-                return Turn(states, jnp.array([points / 3]), jnp.zeros((1, 6)))
+                return Turn(states, jnp.array([points / 3]), jnp.zeros((1, 6)), jnp.zeros(1, bool))
 
         player = Certain(GAME, network().model, network().weights, "certain")
         return Answerer(GAME, player).answer(BOB_DOUBLED.replace(":1:0:0:0:0:", f":{turn}:0:0:0:0:"))

@@ -60,6 +60,7 @@ def test_the_numbers_of_roles_are_fixed():
         "AUGMENT": 10,
         "TASTE": 11,
         "START": 12,
+        "ENDING": 13,
     }
 
 

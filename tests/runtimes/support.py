@@ -181,9 +181,9 @@ def _compiled(config: RunConfig) -> tuple[Games, Play, LearnerState, Update, Rep
     )
 
 
-def shared_parts(config: RunConfig) -> SharedParts:
+def shared_parts(config: RunConfig, root: Path | None = None) -> SharedParts:
     """As `build_parts`, faster the second time."""
-    parts = build_parts(config)
+    parts = build_parts(config, root=root)
     return SharedParts(**{field.name: getattr(parts, field.name) for field in dataclasses.fields(Parts)})
 
 

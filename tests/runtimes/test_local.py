@@ -28,6 +28,8 @@ from aleazero.observe.reports import (
 )
 from aleazero.observe.sink import Fanout
 from aleazero.observe.tensorboard import TensorboardSink
+from aleazero.play.match import MatchResult
+from aleazero.replay.log import ReplayLog, ReplayLogError
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
 from tests.runtimes.support import (  # noqa: F401 - fixtures
@@ -183,7 +185,7 @@ def test_the_best_checkpoint_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def play(self: object, weights: object, opponent: str, root: object) -> object:
         wins = next(scores) * 16
         points = np.where(np.arange(16) < wins, 1.0, -1.0).reshape(8, 2)
-        return dataclasses.make_dataclass("Result", ["opponent", "points"])(opponent, points)
+        return MatchResult("self", opponent, points, np.ones_like(points))
 
     monkeypatch.setattr("aleazero.assemble.Parts.play_match", play)
     folder = train(config, tmp_path, sink=sink)
@@ -198,7 +200,7 @@ def test_a_match_in_which_no_game_ends_is_said_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def play(self: object, weights: object, opponent: str, root: object) -> object:
-        return dataclasses.make_dataclass("Result", ["opponent", "points"])(opponent, np.full((8, 2), np.nan))
+        return MatchResult("self", opponent, np.full((8, 2), np.nan), np.ones((8, 2)))
 
     monkeypatch.setattr("aleazero.assemble.Parts.play_match", play)
     sink = Recorder()
@@ -276,6 +278,20 @@ def test_without_a_log_checkpoints_hold_the_replay(reference: checkpoint.Checkpo
     assert not any(name.startswith("replay/") for name in reference.arrays)  # where there is a log
     assert differences(ended, reference) == []
     assert differences(ended, newest(train(logless, tmp_path, "whole"))) == []
+
+
+def test_a_replay_log_of_an_earlier_version_is_named(tmp_path: Path) -> None:
+    folder = train(tiny(), tmp_path, stop=3)
+    log = ReplayLog(folder.replay / f"{0:012d}")
+    records = [dict(arrays) for _, arrays in log.read(0, 3)]
+    log.truncate(0)
+    for number, arrays in enumerate(records):
+        del arrays["settled"]
+        log.append(number, arrays)
+    log.close()
+    with contextlib.closing(make_run(tiny(), tmp_path)) as run:  # noqa: SIM117 - what raises is the line below
+        with pytest.raises(ReplayLogError, match=r"record 0 of the replay log .* has no settled: an earlier version"):
+            run.resume(newest(folder), "exact")
 
 
 def resume_from_weights(config_changes: tuple[str, ...], root: Path, stop: int) -> tuple[LocalRun, Recorder]:
