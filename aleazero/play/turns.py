@@ -105,7 +105,7 @@ class TurnRollout:
 
     def _end(self, states: Any, opinion: Array, keys: Array) -> Array:
         """`[B]` float32: seat 0's points of one ending each, drawn from to_play's chances."""
-        if opinion.shape[-1] == 1:  # one number knows no endings
+        if opinion.shape[-1] == 1:  # one number: no ending is known before it is played
             return jnp.zeros(keys.shape, jnp.float32)
         points = jnp.asarray([outcome.points for outcome in self.game.spec.outcomes], jnp.float32)
         outcome = jax.vmap(jax.random.categorical)(keys, jnp.log(opinion))

@@ -88,7 +88,7 @@ class Expectimax:
         observation = jax.vmap(self.game.observe)(afterstates)
         opinion = self.opine(knowledge.weights, observation).astype(jnp.float32)
         known = over
-        if knowledge.endings is not None:
+        if knowledge.endings is not None and opinion.shape[-1] > 1:  # a network of one number judges endings itself
             assert self.game.ending is not None
             settled, chances = jax.vmap(self.game.ending, (None, 0))(knowledge.endings, afterstates)
             opinion, known = jnp.where(settled[:, None], chances, opinion), known | settled

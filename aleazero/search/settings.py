@@ -22,7 +22,7 @@ class SearchConfig:
 
     kind: Literal["puct", "gumbel", "direct", "expectimax"] = "puct"  # expectimax: by whole turns
     ply: int = 0  # expectimax: how far it looks, as GNU Backgammon counts; 0 to 2
-    endings: bool = True  # expectimax: believe the game's tables of endings, where it has them, and not the network
+    endings: bool = True  # expectimax: believe the game's tables of endings, where it has them, and not outcome heads
     max_simulations: int = 32  # room in the tree; the budget of a move is a knob
     max_edges: int | None = None  # keep the best K actions by prior at each node; None keeps all
     # A new chance node: one outcome is drawn and the decision behind it judged; or all of them are, for their

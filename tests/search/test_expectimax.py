@@ -426,3 +426,11 @@ def test_bearoffs_are_played_as_the_tables_say() -> None:
         left = known.after_roll(after[lane, 1, :6], after[lane, 0, :6]) if after[lane, 1].any() else best
         worth = [np.asarray(x.moved) @ [1, 2, 3, -1, -2, -3] for x in (left, best)]
         assert worth[0] == pytest.approx(worth[1], abs=1e-5)
+
+
+def test_a_network_of_one_number_judges_endings_itself() -> None:
+    boards = jax.jit(jax.vmap(LARGE.starts["bearoff"]))(jax.vmap(jax.random.key)(jnp.arange(48)))
+    judge = jax.jit(Expectimax(LARGE, opine_by(1)).judge)
+    plain, informed = judge(ANY, boards), judge(Knowledge(ANY.weights, tables()), boards)
+    jax.tree.map(np.testing.assert_array_equal, plain, informed)
+    assert not informed.known.any()
