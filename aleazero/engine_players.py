@@ -6,8 +6,13 @@ Joins engines, which speak plain positions, to a game's states. They are extras:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import multiprocessing
+import os
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
 import jax
@@ -21,6 +26,8 @@ KINDS = ("gnubg", "pubeval")
 _ENGINES = ("nn", "debian")
 _PLIES = ("0", "1", "2")
 _KNOWN = {"ply", "noise", "engine"}
+MANY = 16  # positions that are worth asking several processes about
+PART = 4  # of them at a time
 
 
 class Engine(Protocol):
@@ -36,13 +43,15 @@ class EnginePlayer:
 
     engine: Engine
     name: str
+    slow: bool = False  # so that it is worth asking it on every core; such an engine can be pickled
 
     def turn(self, states: Any, lanes: Array, keys: Array) -> Any:
         """The states its turns leave."""
         from aleazero.games.backgammon.boards import afterstates, to_boards, to_dice
 
         boards, rows = to_boards(states), np.flatnonzero(np.asarray(lanes))
-        boards[rows] = self.engine.choose(boards[rows], to_dice(states)[rows])
+        choose = _on_every_core(self.engine) if self.slow and len(rows) >= MANY else self.engine.choose
+        boards[rows] = choose(boards[rows], to_dice(states)[rows])
         return afterstates(boards, np.asarray(states.to_play))
 
 
@@ -70,7 +79,28 @@ def make(kind: str, detail: str, game: Game, text: str) -> EnginePlayer:
         problems.append(str(UnknownName("engine", engine, _ENGINES)))
     if problems:
         raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
-    return EnginePlayer(_gnubg(int(ply), deviation, engine), text)
+    return EnginePlayer(_gnubg(int(ply), deviation, engine), text, slow=engine == "nn" and ply != "0")
+
+
+def _on_every_core(engine: Engine) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The engine's `choose`, on several processes, which stay for the next time."""
+
+    def choose(boards: np.ndarray, dice: np.ndarray) -> np.ndarray:
+        parts = [np.array_split(x, -(-len(boards) // PART)) for x in (boards, dice)]
+        try:
+            return np.concatenate(list(_pool().map(engine.choose, *parts)))
+        except BrokenProcessPool as error:
+            from aleazero.engines import EngineError
+
+            _pool.cache_clear()
+            raise EngineError(f"a process of {engine} ended while it was thinking: {error}") from error
+
+    return choose
+
+
+@functools.cache
+def _pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
 
 
 def _number(text: str) -> float:
@@ -107,8 +137,6 @@ class GnubgJudge:
     """What rolls are worth by GNU Backgammon at 0-ply (`play.luck.Judge`), on several processes."""
 
     def __init__(self, processes: int) -> None:
-        import multiprocessing
-
         from aleazero.engines.gnubg import Gnubg
 
         Gnubg()  # says what is missing before anything is started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.util
 import os
@@ -19,7 +20,8 @@ import pytest
 
 from aleazero.core.errors import ConfigError, MissingExtra
 from aleazero.core.keys import Role, lane_keys
-from aleazero.engine_players import KINDS, EnginePlayer, GnubgJudge, _after_rolls, make
+from aleazero.engine_players import KINDS, MANY, EnginePlayer, GnubgJudge, _after_rolls, _pool, make
+from aleazero.engines import EngineError
 from aleazero.engines.gnubg import Gnubg, Pubeval
 from aleazero.games.backgammon.boards import to_boards, to_dice
 from aleazero.games.backgammon.game import Backgammon
@@ -261,3 +263,24 @@ def test_a_match_of_engines(judge: GnubgJudge) -> None:
         np.testing.assert_array_equal(one[:common], two[:common])
     lucky = luck(GAME, result, judge)
     assert np.corrcoef(result.points.ravel(), lucky.ravel())[0, 1] > 0.7
+
+
+@library
+def test_a_slow_engine_is_asked_on_every_core_and_one_that_is_killed_is_named() -> None:
+    steps = wander(GAME, lanes=8, plies=40, seed=5)
+    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), steps.state)
+    whole = ~flat.is_chance & ~flat.terminated & (flat.left == np.where(flat.dice[:, 0] == flat.dice[:, 1], 4, 2))
+    states = jax.tree.map(lambda x: jnp.asarray(x[np.flatnonzero(whole)[:MANY]]), flat)
+    everybody, keys = jnp.ones(MANY, bool), jax.vmap(jax.random.key)(jnp.arange(MANY))
+    slow = make_player("gnubg:ply=1", GAME)
+    assert isinstance(slow, EnginePlayer)
+    assert slow.slow
+    wanted = dataclasses.replace(slow, slow=False).turn(states, everybody, keys)
+    jax.tree.map(np.testing.assert_array_equal, slow.turn(states, everybody, keys), wanted)
+    for process in list(_pool()._processes.values()):
+        process.kill()
+    with pytest.raises(EngineError, match=r"a process of Gnubg\(ply=1.*ended while it was thinking"):
+        slow.turn(states, everybody, keys)
+    jax.tree.map(np.testing.assert_array_equal, slow.turn(states, everybody, keys), wanted)  # begun anew
+    _pool().shutdown()
+    _pool.cache_clear()
