@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from aleazero.result_record import read_record
+
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURE = ROOT / "docs" / "1-architecture.md"
 GUIDE = ROOT / "docs" / "2-adding-a-game.md"
@@ -101,3 +103,12 @@ def test_the_guides_examples_run_and_print_what_it_says():
         if printed is not None:
             assert out.getvalue() == printed, f"the block at line {line} prints something else"
     assert time.monotonic() - started < SECONDS
+
+
+def test_records_of_results_can_be_read_and_were_made_from_a_commit() -> None:
+    files = sorted((ROOT / "docs" / "results" / "records").glob("*.json"))
+    assert files
+    for file in files:
+        record = read_record(file)
+        assert record["commit"], file
+        assert record["dirty"] is False, file
