@@ -48,8 +48,8 @@ FAULTS = (
     Fault(
         "dropped chance probability in the draw",
         "aleazero/search/chance.py",
-        "probs = jnp.maximum(probs, 0.0)",
-        "probs = jnp.ones_like(probs)",
+        "upto = sums(jnp.maximum(probs, 0.0))",
+        "upto = sums(jnp.ones_like(probs))",
         (f"{CHANCE}::test_every_visit_alone_follows_the_probabilities",),
     ),
     Fault(

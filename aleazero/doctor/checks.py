@@ -224,7 +224,7 @@ def moves_twice(patient: Patient) -> str:
     turn, parents = np.asarray(tree.turn), np.asarray(tree.parents)
     above = np.take_along_axis(turn, parents, 0)
     grand = np.take_along_axis(turn, np.take_along_axis(parents, parents, 0), 0)
-    live = np.asarray(np.asarray(tree.lineage).any(-1))
+    live = np.asarray(tree.stats)[..., 0] > 0
     live[0] = False
     decided = np.where(above == 0, grand, above)  # who decided last, nature apart
     twice = live & (turn != 0) & (turn == decided)

@@ -46,7 +46,6 @@ _NODE_FIELDS = (
     "children",
     "outcome_values",
     "stats",
-    "lineage",
     "parents",
 )
 
@@ -54,7 +53,7 @@ _NODE_FIELDS = (
 class _Recount:
     def __init__(self, plan: Plan, tree: dict[str, np.ndarray], evaluate: Evaluate, weights: Weights) -> None:
         self.plan, self.tree = plan, tree
-        self.live = np.asarray(self.tree["lineage"].any(-1))  # [N, B]
+        self.live = self.tree["stats"][..., 0] > 0  # [N, B]: a node is visited when it is added
         self.states = self._unpack(self.tree["states"])
         self.opinion = self._opinions(evaluate, weights)
 

@@ -19,12 +19,14 @@ from aleazero.core.game import Game, seat_sign
 from aleazero.core.keys import gumbel_noise, lane_words
 from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
-from aleazero.search import chance, gumbel, puct
+from aleazero.search import chance, gumbel, kernels, puct
 from aleazero.search.leaves import Leaves, NewNodes, make_leaves, read
 from aleazero.search.plan import Plan
 from aleazero.search.settings import Knobs, SearchConfig
 from aleazero.search.tree import (
+    ROOT,
     WORD,
+    NodeView,
     Tree,
     back_up,
     edge_of,
@@ -36,9 +38,8 @@ from aleazero.search.tree import (
     write,
 )
 
-STRIDE = 16  # levels walked, or chosen for, at a time: few kernels, little waste
+STRIDE = 4  # levels walked, or chosen for, at a time: few operations, little waste
 NEW = 2  # places at the start of a path for the nodes a simulation may add
-ROOT = 0
 
 
 @struct
@@ -113,10 +114,17 @@ class Search:
 
     def descend(self, tree: Tree, knobs: Knobs) -> Leaves:
         """Walks from the root along the edges the nodes remember, to where the tree ends."""
+        gumbels = self.plan.config.kind == "gumbel"  # whose root's choice depends on the budget: it is not remembered
+        due = gumbel.due_visit(tree.priors[ROOT], tree.simulation, knobs) if gumbels else None
+        if self.plan.fused:
+            score = gumbel.root_score if gumbels else None
+            parent, edge, child = kernels.descend(tree, score, due, interpret=self.plan.interpreted)
+            none = jnp.zeros((0, *parent.shape), jnp.int32)
+            return make_leaves(self.plan, tree, parent, edge, jnp.maximum(-child, 0), none, jnp.int32(0))
         root = jnp.full(tree.words.shape, ROOT, jnp.int32)
-        if self.plan.config.kind == "gumbel":  # the root's choice depends on the budget, so it is not remembered
+        if due is not None:
             here = view(tree, root)
-            edge = _argmax(gumbel.root_score(here, tree.root_bonus, tree.simulation, knobs))
+            edge = _argmax(gumbel.root_score(here, tree.root_bonus, due))
             child = edge_of(here.children, edge)
         else:
             edge, child = tree.next_edge[ROOT], tree.next_child[ROOT]
@@ -164,15 +172,20 @@ class Search:
             children=link(tree.children, leaves.parent, leaves.edge, jnp.where(fresh, top, -leaves.revisit)),
         )
         tree = self._write(tree, tree.next_node, nodes)
-        line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)
-        tree = self._visit(
-            tree, jnp.where(fresh, nodes.at, leaves.revisit), line, jnp.where(fresh, value, leaves.known)
-        )
+        brought = jnp.where(fresh, value, leaves.known)
         tree = replace(
             tree,
             next_node=tree.next_node + self.plan.slabs,
             evaluations=tree.evaluations + jnp.where(fresh, asked, 0),
+            low=jnp.minimum(tree.low, brought),
+            high=jnp.maximum(tree.high, brought),
+            simulation=tree.simulation + 1,
         )
+        leaf = jnp.where(fresh, nodes.at, leaves.revisit)
+        if self.plan.fused:
+            return self._visit_and_choose(tree, leaf, brought, knobs)
+        line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)
+        tree = self._visit(tree, leaf, line, brought)
         return self._choose_on_path(tree, leaves.path, leaves.length, knobs)
 
     def _new_nodes(
@@ -242,15 +255,25 @@ class Search:
             stats = chance.back_up_exactly(tree, tree.stats, leaf, value)
         else:
             stats = back_up(tree.stats, line, value)
-        return replace(
-            tree,
-            stats=stats,
-            low=jnp.minimum(tree.low, value),
-            high=jnp.maximum(tree.high, value),
-            simulation=tree.simulation + 1,
-        )
+        return replace(tree, stats=stats)
+
+    def _visit_and_choose(self, tree: Tree, leaf: Array, value: Array, knobs: Knobs) -> Tree:
+        """`_visit`, and then the choice of edges from `leaf` `[B]` to the root, in one kernel."""
+
+        def draw(words: Array, visits: Array, probs: Array) -> Array:
+            return self.plan.draw(words, visits, probs, lambda p: jnp.cumsum(p, -1))
+
+        stats, next_edge, next_child = kernels.ascend(
+            tree, leaf, value, self._score, knobs.exploration, draw if self.plan.explicit else None,
+            interpret=self.plan.interpreted,
+        )  # fmt: skip
+        return replace(tree, stats=stats, next_edge=next_edge, next_child=next_child)
 
     # ---- choosing edges
+
+    def _score(self, node: NodeView, exploration: Array) -> Array:
+        """`[*, E]`: the edge with the greatest is followed, away from a Gumbel root."""
+        return gumbel.score(node) if self.plan.config.kind == "gumbel" else puct.score(node, exploration)
 
     def choose_at_root(self, tree: Tree, knobs: Knobs) -> Tree:
         """Lets the root choose its next edge; needed whenever its priors change. A Gumbel root chooses each time."""
@@ -277,7 +300,7 @@ class Search:
     def _choose(self, tree: Tree, node: Array, knobs: Knobs) -> tuple[Array, Array]:
         """The edges that nodes `[L, B]` follow next, and where they lead."""
         here = view(tree, node)
-        edge = _argmax((gumbel.score if self.plan.config.kind == "gumbel" else puct.score)(here, knobs))
+        edge = _argmax(self._score(here, knobs.exploration))
         if self.plan.explicit:
             words, probs = rows(tree.chance_words, node), here.priors[..., : self.plan.num_outcomes]
             edge = jnp.where(here.is_chance, self.plan.draw(words, here.node_visits, probs), edge)
@@ -327,7 +350,7 @@ def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, valu
         outcome_values=jnp.zeros((n, b, e) if plan.exact else (0,), jnp.float32),
         raw=jnp.zeros((n, b), jnp.float32),
         stats=jnp.zeros((n, b, 2), jnp.float32),
-        lineage=_root_lineage((n, b, n // WORD)),
+        lineage=_root_lineage((n, b, 0 if plan.fused else n // WORD)),
         parents=jnp.zeros((n, b), jnp.int32),
         chance_words=jnp.zeros((n, b) if plan.explicit else (0,), jnp.uint32),
         next_edge=jnp.zeros((n, b), jnp.int32),

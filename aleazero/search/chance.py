@@ -5,6 +5,8 @@ Knows trees, not games: probabilities come from the node's row or the caller.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +18,15 @@ from aleazero.search.tree import Tree, rows
 GOLDEN = 0x9E3779B9  # 2**32 over the golden ratio: multiples of it fill the circle evenly
 
 
-def draw(words: Array, visit: Array, probs: Array, *, evenly: bool) -> Array:
+def running_sums(probs: Array) -> Array:
+    """`[*, C]`: each probability and those before it."""
+    below = jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
+    return jnp.matmul(probs, below, precision="highest")  # an accelerator's quick products would load the dice
+
+
+def draw(
+    words: Array, visit: Array, probs: Array, *, evenly: bool, sums: Callable[[Array], Array] = running_sums
+) -> Array:
     """The outcome `[*]` that visit number `visit` `[*]` to chance nodes of words `words` `[*]` takes, from `[*, C]`.
 
     Every visit, taken alone, follows the probabilities exactly. With `evenly` the visits to one node together do too
@@ -25,10 +35,8 @@ def draw(words: Array, visit: Array, probs: Array, *, evenly: bool) -> Array:
     """
     visit = visit.astype(jnp.uint32)
     point = words + visit * jnp.uint32(GOLDEN) if evenly else mix(words, visit)
-    probs = jnp.maximum(probs, 0.0)
-    below = jnp.asarray(np.triu(np.ones((probs.shape[-1],) * 2, np.float32)))
-    upto = jnp.matmul(probs, below, precision="highest")  # an accelerator's quick products would load the dice
-    return (upto <= unit(point)[..., None] * upto[..., -1:]).sum(-1, dtype=jnp.int32)
+    upto = sums(jnp.maximum(probs, 0.0))
+    return (upto <= unit(point)[..., None] * upto.max(-1, keepdims=True)).sum(-1, dtype=jnp.int32)
 
 
 def back_up_exactly(tree: Tree, stats: Array, leaf: Array, value: Array) -> Array:

@@ -22,6 +22,7 @@ from aleazero.core.game import FlatPlays, Game, seat_sign
 from aleazero.core.keys import fold, mix, unit
 from aleazero.core.opinions import certain, expected_value
 from aleazero.core.records import Knowledge, Opine
+from aleazero.core.scopes import part
 from aleazero.core.struct import struct, where_lanes
 
 _WORST = -4.0  # below any value
@@ -69,13 +70,14 @@ class Expectimax:
         game = self.game
         assert game.plays is not None
         assert game.plays_start is not None
+        plays = part("rules")(game.plays)
 
         def unfinished(carry: tuple[Any, Any, Array]) -> Array:
             return ~carry[2]
 
         def look(carry: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
             kept, cursor, _ = carry
-            chunk = game.plays(states, cursor)  # type: ignore[misc]
+            chunk = plays(states, cursor)
             found = self.judge(knowledge, chunk.afterstates)
             real = jnp.arange(found.value.shape[0]) < chunk.count
             return take(kept, found, real, chunk.owner), chunk.cursor, chunk.done
@@ -90,7 +92,8 @@ class Expectimax:
         known = over
         if knowledge.endings is not None and opinion.shape[-1] > 1:  # a network of one number judges endings itself
             assert self.game.ending is not None
-            settled, chances = jax.vmap(self.game.ending, (None, 0))(knowledge.endings, afterstates)
+            ending = part("rules")(self.game.ending)
+            settled, chances = jax.vmap(ending, (None, 0))(knowledge.endings, afterstates)
             opinion, known = jnp.where(settled[:, None], chances, opinion), known | settled
         points = seat_sign(afterstates.to_play) * afterstates.returns[:, 0]
         opinion = jnp.where(over[:, None], certain(spec, points, opinion.shape[-1]), opinion)

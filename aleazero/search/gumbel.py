@@ -14,29 +14,35 @@ import numpy as np
 from jax import Array
 
 from aleazero.search.settings import Knobs
-from aleazero.search.tree import NodeView, edge_of
+from aleazero.search.tree import PAD, NodeView, edge_of
 
 VALUE_SCALE = 0.1
 MAX_VISIT_INIT = 50.0
 _TINY = 1e-30
 
 
-def score(node: NodeView, knobs: Knobs) -> Array:
+def score(node: NodeView) -> Array:
     """`[*, E]` away from the root: follow the edge that lags furthest behind the improved policy."""
     lag = improved_policy(node) - node.visits / (1.0 + node.visits.sum(-1, keepdims=True))
     return jnp.where(node.priors >= 0, lag, -jnp.inf)
 
 
-def root_score(root: NodeView, gumbel: Array, simulation: Array, knobs: Knobs) -> Array:
-    """`[B, E]` at the root: among the edges whose turn it is in sequential halving, the most promising."""
-    considered = jnp.minimum((root.priors >= 0).sum(-1), knobs.max_considered)
-    due = halving_visit(root.priors.shape[-1], considered, knobs.simulations, simulation)
-    return _promise(root, gumbel, due)
+def due_visit(priors: Array, simulation: Array, knobs: Knobs) -> Array:
+    """`[B]`: the visits of the edges whose turn it is at roots of priors `[B, E]`, in sequential halving."""
+    considered = jnp.minimum((priors >= 0).sum(-1), knobs.max_considered)
+    return halving_visit(priors.shape[-1], considered, knobs.simulations, simulation)
+
+
+def root_score(root: NodeView, gumbel: Array, due: Array) -> Array:
+    """`[B, E]` at the root: among the edges visited `due` times, the most promising."""
+    logits = jnp.log(jnp.maximum(root.priors, _TINY))
+    promise = gumbel + logits + _transformed_values(root)[0]
+    return jnp.where((root.priors >= 0) & (root.visits == due[:, None]), promise, -jnp.inf)
 
 
 def best_score(root: NodeView, gumbel: Array) -> Array:
     """`[B, E]` when all is done: among the most visited edges, the most promising. Its argmax is the move."""
-    return _promise(root, gumbel, root.visits.max(-1))
+    return root_score(root, gumbel, root.visits.max(-1))
 
 
 def improved_policy(node: NodeView) -> Array:
@@ -76,12 +82,6 @@ def _phase_widths(num_edges: int) -> np.ndarray:
     return np.stack(widths, -1).astype(np.int32)
 
 
-def _promise(root: NodeView, gumbel: Array, due: Array) -> Array:
-    logits = jnp.log(jnp.maximum(root.priors, _TINY))
-    promise = gumbel + logits + _transformed_values(root)[0]
-    return jnp.where((root.priors >= 0) & (root.visits == due[:, None]), promise, -jnp.inf)
-
-
 def _transformed_values(node: NodeView) -> tuple[Array, Array]:
     """sigma(completed Q), eq. 8 with eq. 33, `[*, E]`, and its maximum `[*, 1]`.
 
@@ -94,6 +94,8 @@ def _transformed_values(node: NodeView) -> tuple[Array, Array]:
     weighted = (priors * node.values).sum(-1, keepdims=True)
     mixed = (node.raw[..., None] + visits * weighted / jnp.where(mass > 0, mass, 1.0)) / (1.0 + visits)
     completed = jnp.where(visited, node.values, mixed)
-    low, high = completed.min(-1, keepdims=True), completed.max(-1, keepdims=True)
+    real = node.priors > PAD
+    low = jnp.where(real, completed, jnp.inf).min(-1, keepdims=True)
+    high = jnp.where(real, completed, -jnp.inf).max(-1, keepdims=True)
     scale = (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True)) * VALUE_SCALE / jnp.maximum(high - low, 1e-8)
     return scale * (completed - low), scale * (high - low)

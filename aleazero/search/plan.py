@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -33,6 +34,17 @@ class Plan:
     def exact(self) -> bool:
         """Whether chance nodes take expectations."""
         return self.config.chance == "exact"
+
+    @property
+    def fused(self) -> bool:
+        """Whether walks are kernels: on a GPU, but for expectations, whose values differ from level to level."""
+        wanted = self.interpreted or (self.config.kernels == "auto" and jax.default_backend() == "gpu")
+        return wanted and not self.exact and self.config.kind in ("puct", "gumbel")
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether kernels are run without a GPU, slowly, to see what they do."""
+        return self.config.kernels == "interpreted"
 
     @property
     def stops_at_chance(self) -> bool:
@@ -72,9 +84,11 @@ class Plan:
         first = 1 + self.slabs * simulation
         return jnp.stack([mix(words, first + slab) for slab in range(self.slabs)])
 
-    def draw(self, words: Array, visit: Array, probs: Array) -> Array:
+    def draw(
+        self, words: Array, visit: Array, probs: Array, sums: Callable[[Array], Array] = chance.running_sums
+    ) -> Array:
         """The outcome a visit to a chance node takes (see `chance.draw`)."""
-        return chance.draw(words, visit, probs, evenly=self.config.chance_draw == "quota")
+        return chance.draw(words, visit, probs, evenly=self.config.chance_draw == "quota", sums=sums)
 
     def probs(self, states: Any) -> Array:
         """Nature's probabilities at chance states that follow an action, `[B, C]`."""

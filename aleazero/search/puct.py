@@ -21,10 +21,10 @@ _ATTEMPTS = 6
 LEAST_WIDTH = 1e-3  # differences below a thousandth of the largest outcome are not blown up
 
 
-def score(node: NodeView, knobs: Knobs) -> Array:
+def score(node: NodeView, exploration: Array) -> Array:
     """`[*, E]`: the edge with the greatest score is followed."""
     total = node.node_visits[..., None]
-    growth = knobs.exploration + jnp.log((total + EXPLORATION_BASE + 1.0) / EXPLORATION_BASE)
+    growth = exploration + jnp.log((total + EXPLORATION_BASE + 1.0) / EXPLORATION_BASE)
     explore = growth * node.priors * jnp.sqrt(total) / (1.0 + node.visits)
     gain = (node.values - node.node_value[..., None]) / jnp.maximum(node.width, LEAST_WIDTH)[..., None]
     return jnp.where(node.priors >= 0, jnp.where(node.visits > 0, gain, 0.0) + explore, -jnp.inf)

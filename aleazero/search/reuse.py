@@ -18,9 +18,9 @@ from jax import Array
 
 from aleazero.core.records import Evaluate, Weights
 from aleazero.core.struct import replace, struct
-from aleazero.search.build import ROOT, Search, SearchResult, empty_tree
+from aleazero.search.build import Search, SearchResult, empty_tree
 from aleazero.search.settings import Knobs
-from aleazero.search.tree import WORD, Tree, edge_of, rows
+from aleazero.search.tree import ROOT, WORD, Tree, edge_of, rows
 
 
 @struct
@@ -107,12 +107,30 @@ def _compaction(tree: Tree, node: Array, found: Array, room: int) -> tuple[Array
     Parents have lower numbers than their children, so the first `room` nodes of a subtree are a tree themselves.
     """
     num_nodes = tree.stats.shape[0]
-    word = jnp.take_along_axis(tree.lineage, (node // WORD)[None, :, None], -1)[..., 0]  # [N, B]
-    below = ((word >> (node % WORD).astype(jnp.uint32)[None]) & jnp.uint32(1)).astype(bool) & found[None]
+    below = _below(tree, node) & found[None]
     place = jnp.cumsum(below, 0) - 1
     place = jnp.where(below & (place < room), place, -1)
     order = jnp.argsort(place < 0, axis=0, stable=True)
     return jnp.minimum(below.sum(0), min(room, num_nodes)), order, place
+
+
+def _below(tree: Tree, node: Array) -> Array:
+    """`[N, B]`: which nodes in use are `node` `[B]` or hang below it.
+
+    Every pass asks of each node's furthest known ancestor what the others' passes have found out for it, so that a few
+    passes reach any depth.
+    """
+    number = jax.lax.broadcasted_iota(jnp.int32, tree.parents.shape, 0)
+
+    def goes_on(carry: tuple[Array, Array]) -> Array:
+        return (carry[1] != ROOT).any()
+
+    def reach(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        inside, furthest = carry
+        return inside | rows(inside, furthest), rows(furthest, furthest)
+
+    inside, _ = jax.lax.while_loop(goes_on, reach, (number == node[None], tree.parents))
+    return inside & (tree.stats[..., 0] > 0)
 
 
 def _move(
@@ -155,7 +173,7 @@ def _move(
         stats=moved(tree.stats, fresh.stats),
         parents=parents,
         chance_words=moved(tree.chance_words, fresh.chance_words) if search.plan.explicit else fresh.chance_words,
-        lineage=_lineages(parents, live),
+        lineage=fresh.lineage if search.plan.fused else _lineages(parents, live),
         next_edge=next_edge,
         next_child=edge_of(children, next_edge),
         low=jnp.where(found, jnp.minimum(tree.low, fresh.low), fresh.low),

@@ -25,6 +25,8 @@ from aleazero.core.struct import struct
 WORD = 32  # bits in a lineage word; the number of nodes is a multiple of it
 _TRUSTED = "promise_in_bounds"
 NO_EDGE = -1.0  # stands in `priors` where a node has no edge
+PAD = -2.0  # and in a kernel's view of them, where no node has room for one
+ROOT = 0
 
 
 @struct
@@ -39,7 +41,9 @@ class Tree:
     outcome_values: Array  # [N, B, E] float32: first estimate per chance outcome, seat 0's side; [0] unless exact
     raw: Array  # [N, B] float32: the network's value when the node was added, seat 0's side
     stats: Array  # [N, B, 2] float32: visits, and the sum of the values they brought, seat 0's side
-    lineage: Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits; all zero where a slab is unused
+    lineage: (
+        Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits; zero where unused; [N, B, 0] by kernels
+    )
     parents: Array  # [N, B] int32
     chance_words: Array  # [N, B] uint32: what outcomes are drawn by at each node; [0] unless chance is explicit
     next_edge: Array  # [N, B] int32: the edge the next visit follows

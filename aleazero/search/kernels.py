@@ -1,0 +1,246 @@
+"""A simulation's two walks, each as one GPU kernel: down to a leaf, and up again to count the visit and choose anew.
+
+A program of a kernel has a few lanes to itself and goes as far as they need, where compiled array operations would go
+as far as the deepest lane of the batch, level by level, with the host looking at each loop's condition. The way up
+follows `parents`: it needs neither a path nor lineages. Rules are the same functions as elsewhere (`puct`, `gumbel`,
+`chance`), traced into the kernel. Without a GPU the kernels can be interpreted, which is how they are tested.
+Knows trees; no game, no network.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from aleazero.search.tree import PAD, ROOT, NodeView, Tree
+
+Score = Callable[[NodeView, Array], Array]
+"""`score(nodes, exploration) -> [*, E]`: how much each edge should be followed next."""
+Draw = Callable[[Array, Array, Array], Array]
+"""`draw(words, visits, probs) -> [*]`: the outcome that a visit to a chance node takes."""
+RootScore = Callable[[NodeView, Array, Array], Array]
+"""`score(root, bonus, due) -> [*, E]`: the same at a root that chooses in every simulation."""
+
+LARGEST = 2**31 - 1  # places in an array are counted in 32 bits
+_Carry = tuple[Array, Array, Array, Array, Array]
+_LANES = 8  # of a program: one warp, which has 32 edges of each before it at a time
+
+
+def fits(num_nodes: int, num_lanes: int, num_edges: int) -> bool:
+    """Whether a tree's places can be counted."""
+    return num_nodes * num_lanes * num_edges <= LARGEST
+
+
+def descend(tree: Tree, root_score: RootScore | None, due: Array | None, *, interpret: bool) -> tuple[Array, ...]:
+    """Where walks along the remembered edges end: the last node, its edge and what that leads to, `[B]` each.
+
+    With `root_score` the root does not follow what it remembers, but chooses by its score and what is `due` `[B]`.
+    """
+    num_lanes = tree.words.shape[0]
+    arrays: dict[str, Array] = {"next_edge": tree.next_edge, "next_child": tree.next_child}
+    if root_score is not None:
+        assert due is not None
+        arrays |= _looked_at(tree) | {"bonus": tree.root_bonus, "due": due, "width": tree.high - tree.low}
+    kernel = functools.partial(_descend, root_score, tuple(arrays), tree.children.shape)
+    out = [_flat(tree.words.astype(jnp.int32))] * 3
+    found: tuple[Array, ...] = _call(kernel, out, arrays, {}, num_lanes, interpret)
+    return found
+
+
+def ascend(
+    tree: Tree, leaf: Array, value: Array, score: Score, exploration: Array, draw: Draw | None, *, interpret: bool
+) -> tuple[Array, Array, Array]:
+    """Stats, next edges and next children after a visit to `leaf` `[B]` that brought `value` `[B]`, seat 0's side.
+
+    Every node from the leaf to the root counts the visit, and chooses the edge to follow next: by `score`, or, where
+    nature decides, by `draw`.
+    """
+    arrays = {"leaf": leaf, "value": value, "width": tree.high - tree.low, "exploration": exploration[None]}
+    arrays |= {"parents": tree.parents} | _looked_at(tree)
+    if draw is not None:
+        arrays["words"] = tree.chance_words
+    changed = {"next_edge": tree.next_edge, "next_child": tree.next_child}
+    arrays |= changed
+    out = {"stats": tree.stats} | changed
+    kernel = functools.partial(_ascend, score, draw, tuple(arrays), tree.children.shape)
+    shapes = [_flat(array) for array in out.values()]
+    aliases = {list(arrays).index(name): place for place, name in enumerate(out)}
+    stats, edges, children = _call(kernel, shapes, arrays, aliases, leaf.shape[0], interpret)
+    return (
+        stats.reshape(tree.stats.shape),
+        edges.reshape(tree.next_edge.shape),
+        children.reshape(tree.next_child.shape),
+    )
+
+
+def _call(
+    kernel: Callable[..., None],
+    out: list[jax.ShapeDtypeStruct],
+    arrays: dict[str, Array],
+    aliases: dict[int, int],
+    num_lanes: int,
+    interpret: bool,
+) -> Any:
+    """Runs a kernel over all lanes. Arrays lie flat before it; those aliased are changed in place."""
+    call = pl.pallas_call(
+        kernel,
+        out_shape=out,
+        grid=(-(-num_lanes // _LANES),),
+        input_output_aliases=aliases,
+        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),  # this also says which compiler
+        interpret=interpret,
+    )
+    return call(*[array.reshape(-1) for array in arrays.values()])
+
+
+def _flat(array: Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((array.size,), array.dtype)  # type: ignore[no-untyped-call]
+
+
+def _looked_at(tree: Tree) -> dict[str, Array]:
+    return {name: getattr(tree, name) for name in ("children", "priors", "turn", "raw", "stats")}
+
+
+# ---- inside the kernels: values are [L] or [L, E'], E' the edges filled up to a power of two
+
+
+def _descend(root_score: RootScore | None, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
+    of = dict(zip(names, refs, strict=False))
+    parents, edges, children = refs[len(names) :]
+    _, num_lanes, _ = shape
+    lane, here = _lanes(num_lanes)
+    node = jnp.zeros_like(lane)
+    if root_score is None:
+        edge, child = _load(of["next_edge"], lane, here, 0), _load(of["next_child"], lane, here, 0)
+    else:
+        root = _look(of, shape, node, lane, here, None)
+        bonus = _load(of["bonus"], *_row(lane, shape, here), 0.0)
+        edge = _greatest(root_score(root, bonus, _load(of["due"], lane, here, 0)))
+        child = _at(root.children, edge)
+
+    def goes_on(carry: tuple[Array, Array]) -> Array:
+        return jnp.max(carry[1]) > 0
+
+    def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        node, child = carry
+        down = child > 0
+        node = jnp.where(down, child, node)
+        return node, jnp.where(down, _load(of["next_child"], node * num_lanes + lane, down, 0), child)
+
+    node, child = lax.while_loop(goes_on, step, (node, child))
+    below = node != ROOT
+    _store(parents, lane, here, node)
+    _store(edges, lane, here, jnp.where(below, _load(of["next_edge"], node * num_lanes + lane, below, 0), edge))
+    _store(children, lane, here, child)
+
+
+def _ascend(score: Score, draw: Draw | None, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
+    stats, next_edge, next_child = refs[len(names) :]
+    of = dict(zip(names, refs, strict=False)) | {"stats": stats}
+    _, num_lanes, _ = shape
+    lane, here = _lanes(num_lanes)
+    value = _load(of["value"], lane, here, 0.0)
+    exploration = of["exploration"][0]
+
+    def goes_on(carry: _Carry) -> Array:
+        return jnp.max(carry[-1]) > 0
+
+    def step(carry: _Carry) -> _Carry:
+        """One node: counted, then chosen for. What was counted below is carried, not read back."""
+        node, below, visits, total, active = carry
+        here = active > 0
+        at = node * num_lanes + lane
+        seen = _look(of, shape, node, lane, here, (below, visits, total), value)
+        edge = _greatest(score(seen, exploration))
+        if draw is not None:
+            edge = jnp.where(seen.is_chance, draw(_load(of["words"], at, here, 0), seen.node_visits, seen.priors), edge)
+        visits, total = _counted(stats, at, here, value)
+        _store(stats, 2 * at, here, visits)
+        _store(stats, 2 * at + 1, here, total)
+        _store(next_edge, at, here, edge)
+        _store(next_child, at, here, _at(seen.children, edge))
+        above = _load(of["parents"], at, here, ROOT)
+        return above, node, visits, total, active * (node != ROOT).astype(jnp.int32)
+
+    nowhere = jnp.full_like(lane, -1)
+    none = jnp.zeros_like(value)
+    lax.while_loop(goes_on, step, (_load(of["leaf"], lane, here, ROOT), nowhere, none, none, here.astype(jnp.int32)))
+
+
+def _lanes(num_lanes: int) -> tuple[Array, Array]:
+    """This program's lanes `[L]`, and which of them there are."""
+    lane = pl.program_id(0) * _LANES + lax.iota(jnp.int32, _LANES)
+    return lane, lane < num_lanes
+
+
+def _row(at: Array, shape: tuple[int, ...], here: Array) -> tuple[Array, Array]:
+    """The places `[L, E']` of rows `[L]` of an array whose last axis is the edges, and which of them there are."""
+    num_edges = shape[-1]
+    edge = lax.broadcasted_iota(jnp.int32, (at.shape[0], pl.next_power_of_2(num_edges)), 1)
+    return at[:, None] * num_edges + edge, (edge < num_edges) & here[:, None]
+
+
+def _look(
+    of: dict[str, Any], shape: tuple[int, ...], node: Array, lane: Array, here: Array,
+    counted: tuple[Array, Array, Array] | None, value: Array | None = None,
+) -> NodeView:  # fmt: skip
+    """`tree.view` of nodes `[L]`, once they have counted `value`; the child that counted it before them is given."""
+    _, num_lanes, _ = shape
+    at = node * num_lanes + lane
+    place, real = _row(at, shape, here)
+    children = _load(of["children"], place, real, 0)
+    number = jnp.abs(children)
+    child = 2 * (number * num_lanes + lane[:, None])
+    known = children != 0
+    visits, total = (_load(of["stats"], child + i, known, 0.0) for i in range(2))
+    if counted is not None:
+        same = known & (number == counted[0][:, None])
+        visits = jnp.where(same, counted[1][:, None], visits)
+        total = jnp.where(same, counted[2][:, None], total)
+    turn = _load(of["turn"], at, here, 0).astype(jnp.float32)
+    node_visits, node_total = _counted(of["stats"], at, here, value)
+    return NodeView(
+        children=children,
+        priors=_load(of["priors"], place, real, PAD),
+        visits=visits,
+        values=turn[:, None] * total / jnp.maximum(visits, 1.0),
+        node_visits=node_visits,
+        node_value=turn * node_total / jnp.maximum(node_visits, 1.0),
+        raw=turn * _load(of["raw"], at, here, 0.0),
+        width=_load(of["width"], lane, here, 1.0),
+        is_chance=turn == 0,
+    )
+
+
+def _counted(stats: Any, at: Array, here: Array, value: Array | None) -> tuple[Array, Array]:
+    """Visits and values of nodes at `[L]`, with one more that brought `value`."""
+    visits, total = (_load(stats, 2 * at + i, here, 0.0) for i in range(2))
+    return (visits, total) if value is None else (visits + 1.0, total + value)
+
+
+def _greatest(scores: Array) -> Array:
+    """The first of the greatest, `[L]`."""
+    edge = lax.broadcasted_iota(jnp.int32, scores.shape, 1)
+    return jnp.min(jnp.where(scores == jnp.max(scores, -1, keepdims=True), edge, scores.shape[-1] - 1), -1)
+
+
+def _at(table: Array, edge: Array) -> Array:
+    """`table[..., edge]`."""
+    places = lax.broadcasted_iota(jnp.int32, table.shape, 1)
+    return jnp.sum(jnp.where(places == edge[:, None], table, 0), -1)
+
+
+def _load(ref: Any, place: Array, mask: Array, other: float) -> Array:
+    loaded: Array = triton.load(ref.at[place], mask=mask, other=jnp.asarray(other, ref.dtype))
+    return loaded
+
+
+def _store(ref: Any, place: Array, mask: Array, new: Array) -> None:
+    triton.store(ref.at[place], new.astype(ref.dtype), mask=mask)
