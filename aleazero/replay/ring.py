@@ -87,6 +87,7 @@ class Ring:
     target: Array  # [S, T, B, V] float32
     has_value: Array  # [S, T, B] bool
     surprise: Array  # [S, T, B] float32; negative where the row cannot be drawn
+    following: Array  # [S] int32: the slot of the slab that goes on with the same games; S where there is none yet
     slab_ready: Array  # [S] int32: rows of the slab that can be drawn
     slab_surprise: Array  # [S] float32: their surprise, summed
     slab_peak: Array  # [S] float32: their greatest surprise
@@ -109,6 +110,7 @@ def make_ring(like: Trajectory, slabs: int) -> Ring:
         target=room(like.opinion, jnp.float32),
         has_value=room(like.ended),
         surprise=room(like.value, fill=-1.0),
+        following=jnp.full(slabs, slabs, jnp.int32),
         slab_ready=jnp.zeros(slabs, jnp.int32),
         slab_surprise=jnp.zeros(slabs, jnp.float32),
         slab_peak=jnp.zeros(slabs, jnp.float32),
@@ -116,9 +118,14 @@ def make_ring(like: Trajectory, slabs: int) -> Ring:
 
 
 def insert(
-    ring: Ring, slab: Trajectory, opinion: Array, predicted: Array, slot: Array, make_targets: MakeTargets, reach: int
+    ring: Ring, slab: Trajectory, opinion: Array, predicted: Array, slots: Array, make_targets: MakeTargets
 ) -> Ring:
-    """Writes a slab at `slot` and the targets of all games that ended in it, back to `reach` slabs."""
+    """Writes a slab at the last of `slots` `[R]`, and the targets of all games that ended in it.
+
+    The slots before are those of the slabs that the same games were in, oldest first; S where there is none. Games of
+    other sources may lie between them.
+    """
+    slot, reach = slots[-1], slots.shape[0]
     written = {name: getattr(slab, name) for name in _WRITTEN}
     written |= {"opinion": opinion, "predicted": predicted, "exists": jnp.ones_like(slab.ended)}
     ring = replace(
@@ -129,20 +136,22 @@ def insert(
         },
     )
     slabs = ring.exists.shape[0]
-    slots = (slot + 1 - reach + jnp.arange(reach)) % slabs  # oldest first, ending with the one just written
-    names = ("exists", "to_play", "ended", "settled", "truncated", "random", "points", "opinion", "predicted")
-    span = {name: _join(getattr(ring, name)[slots]) for name in names}
+    names = ("to_play", "ended", "settled", "truncated", "random", "points", "opinion", "predicted")
+    held = jnp.minimum(slots, slabs - 1)
+    span = {name: _join(getattr(ring, name)[held]) for name in names}
+    span["exists"] = _join(ring.exists[held] & (slots < slabs)[:, None, None])
     found = make_targets(span)
     surprise = jnp.where(found.ready, found.surprise, -1.0)
 
     def put(old: Array, new: Array) -> Array:
-        return old.at[slots].set(new.reshape(reach, *old.shape[1:]).astype(old.dtype))
+        return old.at[slots].set(new.reshape(reach, *old.shape[1:]).astype(old.dtype), mode="drop")
 
     return replace(
         ring,
         target=put(ring.target, found.target),
         has_value=put(ring.has_value, found.has_value),
         surprise=put(ring.surprise, surprise),
+        following=ring.following.at[slots].set(jnp.append(slots[1:], slabs), mode="drop"),
         slab_ready=put(ring.slab_ready, found.ready.reshape(reach, -1).sum(-1)),
         slab_surprise=put(ring.slab_surprise, jnp.maximum(surprise, 0.0).reshape(reach, -1).sum(-1)),
         slab_peak=put(ring.slab_peak, jnp.maximum(surprise, 0.0).reshape(reach, -1).max(-1)),
@@ -226,9 +235,14 @@ def _rows(ring: Ring, at: Array, weight: Array) -> Rows:
     def pick(field: Array, index: Array) -> Array:
         return field.reshape(-1, *field.shape[3:])[index]
 
-    following = (at + lanes) % (slabs * moves * lanes)  # the same lane's next move
+    slab, place = at // (moves * lanes), at % (moves * lanes)
+    last = place >= (moves - 1) * lanes
+    after = jnp.where(last, ring.following[slab], slab)
+    there = after < slabs  # the same lane's next move
+    following = jnp.where(there, after, slab) * (moves * lanes) + (place + lanes) % (moves * lanes)
     replies = (
-        ~pick(ring.random, at)  # what follows a random move is no reply to what was thought of
+        there
+        & ~pick(ring.random, at)  # what follows a random move is no reply to what was thought of
         & ~pick(ring.ended, at)
         & ~pick(ring.truncated, at)
         & pick(ring.searched, following)

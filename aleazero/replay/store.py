@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,8 +18,11 @@ import numpy as np
 from jax import Array
 
 from aleazero.core.records import Rows, Trajectory
+from aleazero.core.scopes import part
 from aleazero.replay import ring as rings
 from aleazero.replay.ring import ReplayConfig, Ring
+
+MOST_SOURCES = 4096  # that are remembered without looking whether they are still needed
 
 
 class Replay:
@@ -51,14 +54,17 @@ class Replay:
         self.slabs = max(config.capacity_rows // self.slab_rows, self.reach + 1)
         self.seed = seed
         self.num_slabs = 0  # added so far
+        self.sources: dict[int, list[int]] = {}  # by source: the numbers of the last slabs it brought, oldest first
         self.rows_before = 0  # played before the first of them, in a run that began anew from weights
         self._home = jax.local_devices(backend="cpu")[0] if config.place == "host" else jax.local_devices()[0]
         self._away = config.place == "host" and jax.default_backend() != "cpu"
         self._ahead: collections.deque[tuple[int, Rows]] = collections.deque()
 
-        def insert(ring: Ring, slab: Trajectory, slot: Array, td_lambda: Array) -> Ring:
-            return rings.insert(ring, slab, *think(slab), slot, lambda span: make_targets(span, td_lambda), self.reach)
+        @part("replay")
+        def insert(ring: Ring, slab: Trajectory, slots: Array, td_lambda: Array) -> Ring:
+            return rings.insert(ring, slab, *think(slab), slots, lambda span: make_targets(span, td_lambda))
 
+        @part("replay")
         def draw(ring: Ring, seed: Array, numbers: Array, newest: Array, window: Array) -> Rows:
             def one(number: Array) -> Rows:
                 return rings.draw(ring, config, batch_size, seed, number, newest, window)
@@ -70,18 +76,30 @@ class Replay:
         make = jax.jit(functools.partial(rings.make_ring, like, self.slabs), out_shardings=_on(self._home))
         self.ring: Ring = make()
 
-    def add(self, slab: Trajectory) -> None:
-        """Writes a slab over the oldest one."""
+    def add(self, slab: Trajectory, source: int = 0) -> None:
+        """Writes a slab over the oldest one; its games go on from the slab that the same source brought before."""
         self._ahead.clear()
-        slot = np.int32(self.num_slabs % self.slabs)
+        before = [number for number in self.sources.get(source, ()) if number > self.num_slabs - self.slabs]
+        numbers = [*before, self.num_slabs][-self.reach :]
+        slots = [self.slabs] * (self.reach - len(numbers)) + [number % self.slabs for number in numbers]
         td_lambda = np.float32(self._td_lambda(self.rows_before + self.rows_played))
-        self.ring = self._insert(self.ring, *jax.device_put((slab, slot, td_lambda), self._home))
+        self.ring = self._insert(self.ring, *jax.device_put((slab, np.array(slots, np.int32), td_lambda), self._home))
+        self.sources[source] = numbers
         self.num_slabs += 1
+        if len(self.sources) > MOST_SOURCES:
+            self._forget()
 
-    def restore(self, ring: Ring, num_slabs: int) -> None:
-        """Takes up a ring as it was when so many slabs had been added."""
+    def _forget(self) -> None:
+        """Lets go of sources of which the ring holds nothing any more."""
+        self.sources = {
+            source: numbers for source, numbers in self.sources.items() if numbers[-1] >= self.num_slabs - self.slabs
+        }
+
+    def restore(self, ring: Ring, num_slabs: int, sources: Mapping[int, list[int]]) -> None:
+        """Takes up a ring as it was when so many slabs had been added, by these sources."""
         self._ahead.clear()
         self.ring, self.num_slabs = jax.device_put(ring, _on(self._home)), num_slabs
+        self.sources = dict(sources)
 
     @property
     def rows_played(self) -> int:

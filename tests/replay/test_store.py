@@ -16,7 +16,7 @@ from jax import Array
 
 from aleazero.core.records import Rows, Trajectory
 from aleazero.learn.targets import Span, TargetConfig, Targets, value_targets
-from aleazero.replay.ring import ReplayConfig
+from aleazero.replay.ring import ReplayConfig, _rows
 from aleazero.replay.store import Replay
 from tests.games.conftest import quick_compile  # noqa: F401
 from tests.replay.test_ring import SPEC, by_hand, fastest, filled, large, like, play, read_marks
@@ -62,6 +62,7 @@ def make(place: str = "device", **window: Any) -> Replay:
     replay.config = dataclasses.replace(replay.config, **window)
     replay.ring = jax.device_put(jax.tree.map(np.array, replay.ring), replay._home)
     replay._ahead = collections.deque()
+    replay.sources = {}
     return replay
 
 
@@ -104,6 +105,48 @@ def test_counts_of_rows() -> None:
         assert replay.count_ready() == wanted.ready[newest].sum()
     surprise = wanted.surprise[newest]
     assert float(replay.mean_surprise()) == pytest.approx(surprise[surprise >= 0].mean(), rel=1e-5)
+
+
+def test_the_games_of_several_sources_do_not_mix() -> None:
+    """Slabs of three sources come in any order: every row is what it would be in a replay of its source alone."""
+    games = {7: play(4, 5 * MOVES, LANES), 0: play(9, 5 * MOVES, LANES), 2**40: play(5, 5 * MOVES, LANES)}
+    order = [7, 0, 0, 7, 2**40, 7, 0, 2**40, 2**40, 0, 7]
+    together, alone = make(), {source: make() for source in games}
+    slots: dict[int, list[int]] = {source: [] for source in games}
+    for number, source in enumerate(order):
+        start = len(slots[source]) * MOVES
+        slab = jax.tree.map(lambda x, s=start: x[s : s + MOVES], games[source])
+        together.add(slab, source)
+        alone[source].add(slab)
+        slots[source].append(number % SLABS)
+    assert len(order) == SLABS + 1  # the first slab of all is gone
+    for source, places in slots.items():
+        mine = range(len(places)) if source != order[0] else range(1, len(places))
+        for name in ("target", "has_value", "surprise", "slab_ready"):
+            one, other = np.asarray(getattr(together.ring, name)), np.asarray(getattr(alone[source].ring, name))
+            for place in mine:
+                np.testing.assert_array_equal(one[places[place]], other[place], err_msg=f"{name} of source {source}")
+        following = np.asarray(together.ring.following)
+        assert [int(following[places[place]]) for place in mine] == [*places[mine[0] + 1 :], SLABS]
+    again = make()
+    again.restore(jax.tree.map(np.array, together.ring), together.num_slabs, together.sources)
+    assert_same(again.sample(3, 1), together.sample(3, 1))
+    for replay in (together, again):
+        replay.add(jax.tree.map(lambda x: x[4 * MOVES :], games[7]), 7)
+    np.testing.assert_array_equal(together.ring.target, again.ring.target)
+
+
+def test_the_newest_move_has_no_reply_yet() -> None:
+    """Not the one that lies behind it in the ring: that is another time's."""
+    whole = play(4, (SLABS + 2) * MOVES, LANES)
+    replay = make()
+    for number in range(SLABS + 2):
+        replay.add(jax.tree.map(lambda x, n=number: x[n * MOVES : (n + 1) * MOVES], whole))
+    newest = (replay.num_slabs - 1) % SLABS
+    assert np.asarray(replay.ring.following)[newest] == SLABS
+    last = newest * ROWS + (MOVES - 1) * LANES + np.arange(LANES)
+    ring = jax.tree.map(jnp.asarray, replay.ring)
+    assert (np.asarray(_rows(ring, jnp.asarray(last), jnp.ones(LANES)).reply_actions) == -1).all()
 
 
 def test_counts_go_on_beyond_what_32_bits_hold() -> None:
