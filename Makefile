@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup programs train test lint wheel mutants clean
+.PHONY: setup programs train test lint wheel mutants bench-check bench-floors clean
 
 setup: $(STAMP)
 
@@ -15,8 +15,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-# Debian packages that tests and matches call: GNU Backgammon as referee. Installed when root; else the command is shown.
-DEBIAN := gnubg
+# Debian packages that tests and matches call: GNU Backgammon as referee, Redis for many machines. Installed when root;
+# else the command is shown.
+DEBIAN := gnubg redis-server
 programs:
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -33,11 +34,12 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# All tests, on every core; the wheel, installed into an environment of its own; a sample of the mutants.
+# All tests, on every core; the wheel, installed into an environment of its own; a sample of the mutants; our speed.
 test: programs lint
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 	$(MAKE) wheel
 	$(BIN)/python scripts/mutate.py --sample 5
+	$(MAKE) bench-check
 
 wheel: setup
 	rm -rf build dist
@@ -46,6 +48,14 @@ wheel: setup
 
 mutants: setup
 	$(BIN)/python scripts/mutate.py
+
+# Our speed beside our peers', in about 90 seconds: fails if a ratio is below its floor (aleazero/bench/floors.toml).
+bench-check: setup
+	$(BIN)/python -m aleazero.bench.gate
+
+# Records the floors anew; on a quiet machine.
+bench-floors: setup
+	$(BIN)/python -m aleazero.bench.gate --record
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
     python -m aleazero.run config.toml [--preset quick] [--runs DIR] [--name NAME] [--seconds N] [--set a.b=c ...]
     python -m aleazero.run --resume NAME [--how exact|weights]
+With --profile it stops once it can say where the time goes.
 The same run as `alea train`; `alea` only parses more comfortably.
 """
 
@@ -23,6 +24,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=None)
     parser.add_argument("--name", default=None)
     parser.add_argument("--seconds", type=float, default=None, help="stop after so many, with a checkpoint")
+    parser.add_argument(
+        "--profile", action="store_true", help="say where the time goes, write a trace, and stop with a checkpoint"
+    )
     parser.add_argument("--resume", default=None, metavar="NAME")
     parser.add_argument("--how", choices=("exact", "weights"), default="exact")
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", dest="assignments")
@@ -45,20 +49,23 @@ def _run(given: argparse.Namespace) -> int:
     from aleazero.bench.profiles import with_num_games
     from aleazero.config import resolve
     from aleazero.runs import runs_root
-    from aleazero.runtimes.start import resume, start
+    from aleazero.runtimes.start import resume, start, where_time_went
 
     root = runs_root(given.runs)
+    until = {"seconds": given.seconds, "profile": given.profile}
     if given.resume:
-        resume(given.resume, root, given.how, given.assignments, seconds=given.seconds)
-        return 0
-    if given.config is None and not given.assignments:
-        raise ConfigError("name a settings file, or --resume a run")
-    game = next((a.partition("=")[2] for a in given.assignments if a.startswith("game=")), None)
-    config = resolve(game, preset=given.preset, file=given.config, assignments=given.assignments)
-    config, told = with_num_games(config, given.preset, given.config, given.assignments)
-    if told:
-        print(f"aleazero.run: {told}", file=sys.stderr)
-    start(config, root, name=given.name, preset=given.preset, seconds=given.seconds)
+        finished = resume(given.resume, root, given.how, given.assignments, **until)
+    else:
+        if given.config is None and not given.assignments:
+            raise ConfigError("name a settings file, or --resume a run")
+        game = next((a.partition("=")[2] for a in given.assignments if a.startswith("game=")), None)
+        config = resolve(game, preset=given.preset, file=given.config, assignments=given.assignments)
+        config, told = with_num_games(config, given.preset, given.config, given.assignments)
+        if told:
+            print(f"aleazero.run: {told}", file=sys.stderr)
+        finished = start(config, root, name=given.name, preset=given.preset, **until)
+    if given.profile:
+        print("\n".join(where_time_went(finished)))
     return 0
 
 

@@ -3,6 +3,7 @@
     config.toml      the resolved settings            checkpoints/    see `aleazero.checkpoint`
     metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
     alea.log         what happened, in words          run.lock        held by the process that trains
+    profile/         traces, where they were asked for
 Knows neither roles nor networks.
 """
 
@@ -61,6 +62,11 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """The root of the checkpoints."""
         return self.path / "checkpoints"
+
+    @property
+    def profile(self) -> Path:
+        """Traces of where the time goes."""
+        return self.path / "profile"
 
     @property
     def replay(self) -> Path:

@@ -38,7 +38,7 @@ class Rate:
 
 @dataclasses.dataclass(frozen=True)
 class Ratio:
-    """How many times as fast as a peer."""
+    """How many times as fast as another: a peer, or the limit."""
 
     peer: str
     ratio: float
@@ -52,7 +52,7 @@ class Size:
 
     batch: int
     rates: dict[str, Rate] = dataclasses.field(default_factory=dict)  # by case, the one it is about first
-    shares: dict[str, float] = dataclasses.field(default_factory=dict)  # of their limits, by case
+    shares: dict[str, Ratio] = dataclasses.field(default_factory=dict)  # of their limits, by case
     ratios: dict[str, Ratio] = dataclasses.field(default_factory=dict)  # to their peers, by case
     facts: dict[str, float] = dataclasses.field(default_factory=dict)
     memory: memory.Memory | None = None
@@ -158,8 +158,8 @@ def _timed(built: Cases, batch: int, duration: float | None, before: memory.Memo
     return Size(
         batch,
         rates={case.name: _rate(case, timings[case.name]) for case in built.cases},
-        shares={case.name: _share(case, built, timings) for case in built.cases if case.limit},
-        ratios={case.name: Ratio(case.peer, *_ratio(case, built, timings)) for case in built.cases if case.peer},
+        shares={case.name: _ratio(case, case.limit, built, timings) for case in built.cases if case.limit},
+        ratios={case.name: _ratio(case, case.peer, built, timings) for case in built.cases if case.peer},
         facts=built.facts(timings),
         memory=used,
         peak_is_bound=used.source == "device" and used.peak == before.peak,
@@ -179,14 +179,8 @@ def _rate(case: Case, timing: Timing) -> Rate:
     )
 
 
-def _share(case: Case, built: Cases, timings: dict[str, Timing]) -> float:
-    """Of what the limit does in the same time."""
-    limit = next(other for other in built.cases if other.name == case.limit)
-    return timings[case.name].ratio_to(timings[limit.name])[0] * case.work / limit.work
-
-
-def _ratio(case: Case, built: Cases, timings: dict[str, Timing]) -> tuple[float, float, float]:
-    peer = next(other for other in built.cases if other.name == case.peer)
-    median, low, high = timings[case.name].ratio_to(timings[peer.name])
-    scale = case.work / peer.work
-    return median * scale, low * scale, high * scale
+def _ratio(case: Case, name: str, built: Cases, timings: dict[str, Timing]) -> Ratio:
+    """To what another case does in the same time."""
+    other = next(other for other in built.cases if other.name == name)
+    scale = case.work / other.work
+    return Ratio(name, *(scale * ratio for ratio in timings[case.name].ratio_to(timings[name])))

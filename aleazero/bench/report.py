@@ -38,6 +38,8 @@ class Report:
     best: Size  # the size that the figures in front are of
     peer: str | None = None
     profile: Path | None = None  # where one was written
+    commit: str | None = None  # of the package, short; None where it does not run from a checkout
+    dirty: bool | None = None  # whether its files differ from that commit's
 
     def as_json(self) -> dict[str, Any]:
         """One object; the best size's figures are in front."""
@@ -60,6 +62,8 @@ class Report:
             "hardware": self.hardware,
             "backend": self.backend,
             "versions": self.versions,
+            "commit": self.commit,
+            "dirty": self.dirty,
             "settings": self.settings,
             "command": self.command,
             "profile": str(self.profile) if self.profile else None,
@@ -170,7 +174,7 @@ def _spread(size: Size, case: str) -> str:
 
 
 def _share(size: Size, case: str) -> str:
-    return f"{size.shares[case]:.3f}" if case in size.shares else ""
+    return f"{size.shares[case].ratio:.3f}" if case in size.shares else ""
 
 
 def _ratio(size: Size, case: str) -> str:
@@ -202,7 +206,7 @@ def _size(size: Size) -> dict[str, Any]:
     return {
         "batch": size.batch,
         "rates": {name: dataclasses.asdict(rate) for name, rate in size.rates.items()},
-        "of_limit": size.shares,
+        "of_limit": {name: share.ratio for name, share in size.shares.items()},
         "ratios": {name: dataclasses.asdict(ratio) for name, ratio in size.ratios.items()},
         "facts": size.facts,
         "memory": {**dataclasses.asdict(size.memory), "peak_is_bound": size.peak_is_bound},

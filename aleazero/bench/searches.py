@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -66,10 +66,10 @@ def _judge(setup: Setup) -> tuple[Judge, Weights]:
 
 
 def _evaluations(
-    setup: Setup, name: str, game: Game, judge: Judge, weights: Weights, batch: int, features: bool
+    setup: Setup, name: str, game: Game, judge: Judge, weights: Weights, states: Any, features: bool
 ) -> Case:
     """Batches judged one after another; with `features` what the network sees is worked out from states each time."""
-    states = middle_game(game, _POOL * batch, seed=1)
+    batch = states.terminated.shape[0] // _POOL
     pool = states if features else jax.jit(jax.vmap(game.observe))(states)
     pool = jax.tree.map(lambda x: x.reshape(_POOL, batch, *x.shape[1:]), pool)
     steps = steps_per_call(batch)
@@ -91,10 +91,11 @@ def _evaluations(
 def _build_network(setup: Setup, batch: int) -> Cases:
     judge, weights = _judge(setup)
     _check_states(setup, batch)
-    alone = _evaluations(setup, "network", setup.game, judge, weights, batch, features=False)
+    states = middle_game(setup.game, _POOL * batch)
+    alone = _evaluations(setup, "network", setup.game, judge, weights, states, features=False)
     if not setup.options.features:
         return Cases((alone,))
-    both = _evaluations(setup, "features and network", setup.game, judge, weights, batch, features=True)
+    both = _evaluations(setup, "features and network", setup.game, judge, weights, states, features=True)
 
     def facts(timings: Mapping[str, Timing]) -> dict[str, float]:
         slower, _, _ = timings[alone.name].ratio_to(timings[both.name])
@@ -107,13 +108,12 @@ def _build_network(setup: Setup, batch: int) -> Cases:
 
 
 def _ours(
-    setup: Setup, name: str, game: Game, network: tuple[Evaluate, Weights], batch: int, kind: Any, budget: int
+    setup: Setup, name: str, game: Game, network: tuple[Evaluate, Weights], states: Any, kind: Any, budget: int
 ) -> Case:
-    evaluate, weights = network
+    (evaluate, weights), batch = network, states.terminated.shape[0]
     base = _search_config(setup) if game is setup.game else SearchConfig()  # a peer's rules know no chance states
     config = dataclasses.replace(base, kind=kind, max_simulations=budget)
     search, knobs = build_search(game, config), make_knobs(config, noise_fraction=0.25)
-    states = middle_game(game, batch)
 
     def run(weights: Weights, states: Any, number: Array, knobs: Any) -> Array:
         keys = lane_keys(2, Role.SEARCH, number, jnp.arange(batch))
@@ -137,12 +137,12 @@ def _search_config(setup: Setup) -> SearchConfig:
 
 
 def _mctx(
-    setup: Setup, name: str, game: Any, network: tuple[Evaluate, Weights], batch: int, kind: str, budget: int
+    setup: Setup, name: str, game: Any, network: tuple[Evaluate, Weights], states: Any, kind: str, budget: int
 ) -> Case:
-    evaluate, weights = network
+    (evaluate, weights), batch = network, states.terminated.shape[0]
     search = peers.mctx_search(game.env, evaluate, kind, budget)
     seen = jax.vmap(lambda s: s.inner.replace(observation=game.env.observe(s.inner, s.inner.current_player)))
-    states = jax.jit(seen)(middle_game(game, batch))
+    states = jax.jit(seen)(states)
 
     def run(weights: Weights, states: Any, number: Array) -> Array:
         return search(weights, states, jax.random.fold_in(jax.random.key(3), number)).action_weights
@@ -158,25 +158,31 @@ def _mctx(
 def _build_search(setup: Setup, batch: int) -> Cases:
     """The game's own rules; beside mctx, also the rules that both sides know, searched by us and by it."""
     _check_states(setup, batch)
-    options, cases = setup.options, list[Case]()
-    for suffix, game in _tables(setup):
-        network = _policy_network(setup, game.spec)
-        rival = options.compare if _shares(options.compare, game, suffix) else None
-        for kind in options.search or ("puct",):
-            for budget in options.num_simulations or SIMULATIONS:
-                ours = _ours(setup, f"{kind} {budget}{suffix}", game, network, batch, kind, budget)
-                theirs = f"{rival} {kind} {budget}" if rival else None
-                ours = dataclasses.replace(ours, limit=f"network{suffix}", peer=theirs)
-                cases.append(dataclasses.replace(ours, series=(f"{kind}{suffix}", budget)))
-                if theirs is not None:
-                    made = (
-                        _mctx(setup, theirs, game, network, batch, kind, budget)
-                        if rival == "mctx"
-                        else _spiel(setup, theirs, budget)
-                    )
-                    cases.append(dataclasses.replace(made, series=(f"{rival} {kind}", budget)))
-        cases.append(_evaluations(setup, f"network{suffix}", game, *network, batch, features=False))
+    kinds = setup.options.search or ("puct",)
+    cases = [case for suffix, game in _tables(setup) for case in search_cases(setup, game, suffix, kinds, batch)]
     return Cases(tuple(cases), lambda timings: _growth(cases, timings))
+
+
+def search_cases(setup: Setup, game: Game, suffix: str, kinds: Sequence[str], batch: int) -> list[Case]:
+    """Our searches of a game with every budget, the peer's where it plays by these rules too, and the network alone."""
+    options, cases = setup.options, list[Case]()
+    network, pool = _policy_network(setup, game.spec), middle_game(game, _POOL * batch)
+    states = jax.tree.map(lambda x: x[:batch], pool)
+    rival = options.compare if _shares(options.compare, game, suffix) else None
+    for kind in kinds:
+        for budget in options.num_simulations or SIMULATIONS:
+            ours = _ours(setup, f"{kind} {budget}{suffix}", game, network, states, kind, budget)
+            theirs = f"{rival} {kind} {budget}" if rival else None
+            ours = dataclasses.replace(ours, limit=f"network{suffix}", peer=theirs)
+            cases.append(dataclasses.replace(ours, series=(f"{kind}{suffix}", budget)))
+            if theirs is not None:
+                made = (
+                    _mctx(setup, theirs, game, network, states, kind, budget)
+                    if rival == "mctx"
+                    else _spiel(setup, theirs, budget)
+                )
+                cases.append(dataclasses.replace(made, series=(f"{rival} {kind}", budget)))
+    return [*cases, _evaluations(setup, f"network{suffix}", game, *network, pool, features=False)]
 
 
 def _tables(setup: Setup) -> list[tuple[str, Game]]:

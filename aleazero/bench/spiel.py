@@ -1,7 +1,8 @@
 """OpenSpiel as a peer: its rules and its own Monte-Carlo tree search, one state at a time on the host.
 
 Its search is the Python one that its AlphaZero uses (PUCT, chance nodes passed through), with a network of the same
-size as ours, asked for one position at a time as that search asks. In its backgammon an action is a whole turn (half
+size as ours, asked for one position at a time as that search asks; as there, a position is evaluated once in a search,
+though the search asks first for its value and later for its policy. In its backgammon an action is a whole turn (half
 of one, if a double is rolled), so a step there does more than one of ours. Nothing is imported before it is asked for.
 """
 
@@ -14,7 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from aleazero.bench.cases import BenchError, Case
+from aleazero.bench.cases import Case
+from aleazero.core.errors import MissingExtra
 from aleazero.core.game import GameSpec, Outcome
 from aleazero.core.records import Evaluate, Weights
 
@@ -40,9 +42,7 @@ def need() -> Any:
     try:
         return importlib.import_module("pyspiel")
     except ImportError as error:
-        raise BenchError(
-            "--compare open_spiel needs OpenSpiel, which is not installed: pip install open_spiel (or leave it out)"
-        ) from error
+        raise MissingExtra("--compare open_spiel", "open_spiel", "peers") from error
 
 
 def random_play(name: str) -> Case:
@@ -68,12 +68,12 @@ def mcts(name: str, make_network: Callable[[GameSpec], tuple[Evaluate, Weights]]
     """One search from a position some way into a game; a simulation is one evaluation, or a finished game."""
     game = need().load_game(NAMES[name])
     algorithms = importlib.import_module("open_spiel.python.algorithms.mcts")
-    evaluate, weights = make_network(_spec(name, game))
+    evaluator = NetworkEvaluator(game, *make_network(_spec(name, game)))
     bot = algorithms.MCTSBot(
         game,
         _EXPLORATION,
         simulations,
-        _NetworkEvaluator(game, evaluate, weights),
+        evaluator,
         solve=False,
         random_state=np.random.RandomState(0),
         child_selection_fn=algorithms.SearchNode.puct_value,
@@ -82,24 +82,26 @@ def mcts(name: str, make_network: Callable[[GameSpec], tuple[Evaluate, Weights]]
     states = [_middle(game, seed) for seed in range(8)]
 
     def call(number: int) -> None:
+        evaluator.seen.clear()  # the same few positions are searched again and again, which no game does
         bot.mcts_search(states[number % len(states)])
 
     return Case(label, "simulations", simulations, call)
 
 
-class _NetworkEvaluator:
-    """What OpenSpiel's search asks of a network; `evaluate` and `prior` of one state cost one evaluation."""
+class NetworkEvaluator:
+    """What OpenSpiel's search asks of a network; `evaluate` and `prior` of one position cost one evaluation."""
 
     def __init__(self, game: Any, evaluate: Evaluate, weights: Weights) -> None:
         self._run = jax.jit(lambda observation: evaluate(weights, observation))
-        self._scale = float(game.max_utility())
-        self._last: tuple[bytes, Any] = (b"", None)
+        self._scale, self._shape = float(game.max_utility()), (1, *game.observation_tensor_shape())
+        self.seen: dict[bytes, Any] = {}  # predictions of this search, by observation
 
     def _ask(self, state: Any) -> Any:
         observation = np.asarray(state.observation_tensor(state.current_player()), np.float32)
-        if observation.tobytes() != self._last[0]:
-            self._last = observation.tobytes(), jax.tree.map(np.asarray, self._run(observation[None]))
-        return self._last[1]
+        key = observation.tobytes()
+        if key not in self.seen:
+            self.seen[key] = jax.tree.map(np.asarray, self._run(observation.reshape(self._shape)))
+        return self.seen[key]
 
     def evaluate(self, state: Any) -> np.ndarray:
         """Both players' values."""

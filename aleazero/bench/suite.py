@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+import aleazero
 from aleazero import __version__
 from aleazero.bench import memory, profiles
 from aleazero.bench.cases import BenchError, Kind, Options, Setup, Unsuited, check, game_of
@@ -23,10 +24,12 @@ from aleazero.bench.rules import GAME_ENV
 from aleazero.bench.searches import EXPECTIMAX, MCTS, NETWORK, STOCHASTIC_MCTS
 from aleazero.bench.training import REPLAY, SELFPLAY, TRAIN_STEP
 from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.result_record import checkout
 
 KINDS = {
     kind.name: kind for kind in (GAME_ENV, MCTS, STOCHASTIC_MCTS, EXPECTIMAX, NETWORK, TRAIN_STEP, REPLAY, SELFPLAY)
 }
+SHORT = 12  # digits of a commit
 _PACKAGES = ("jax", "jaxlib", "flax", "pgx", "mctx", "open_spiel")
 
 
@@ -63,6 +66,7 @@ def run(options: Options, say: Say = lambda line: None) -> Outcome:
         raise Unsuited(misfit)
     sizes = _sizes(kind, setup, profile, say)
     best = _front(options, sizes)
+    commit, dirty = checkout(Path(aleazero.__file__).parent)
     report = Report(
         kind=kind.name,
         game=options.game,
@@ -76,6 +80,8 @@ def run(options: Options, say: Say = lambda line: None) -> Outcome:
         best=best,
         peer=options.compare,
         profile=place if options.discover else None,
+        commit=commit and commit[:SHORT],
+        dirty=dirty,
     )
     verdict = None
     if profile is not None:

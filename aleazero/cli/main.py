@@ -25,6 +25,14 @@ Sets = Annotated[
     list[str] | None, Parameter(name="--set", negative="", help="A setting, as in learn.batch_size=256; repeatable.")
 ]
 Seconds = Annotated[float | None, Parameter(name="--seconds", help="Stop after so many, with a checkpoint.")]
+Profile = Annotated[
+    bool,
+    Parameter(
+        name="--profile",
+        negative="",
+        help="Once it learns, trace a few iterations, say where the time goes, and stop with a checkpoint.",
+    ),
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "tpu", "metal"],
     Parameter(name="--device", env_var="ALEA_DEVICE", help="Where to compute; auto leaves it to JAX."),
@@ -99,7 +107,7 @@ def train(
     runs: Runs = None,
     seconds: Seconds = None,
     device: Device = "auto",
-    profile: Annotated[bool, Parameter(negative="", help="Report how much of the time the device works.")] = False,
+    profile: Profile = False,
     print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -111,10 +119,11 @@ def train(
         game,
         preset=preset,
         file=config,
-        assignments=[*(sets or []), *(["observe.profile=true"] if profile else [])],
+        assignments=sets or [],
         name=name,
         runs=runs,
         seconds=seconds,
+        profile=profile,
         print_config=print_config,
         as_json=as_json,
     )
@@ -345,6 +354,7 @@ def runs_resume(
     sets: Sets = None,
     runs: Runs = None,
     seconds: Seconds = None,
+    profile: Profile = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
@@ -352,7 +362,7 @@ def runs_resume(
     _compute_on(device)
     from aleazero.cli import train as command
 
-    return command.go_on(name, how, sets or [], runs, seconds, as_json)
+    return command.go_on(name, how, sets or [], runs, seconds=seconds, profile=profile, as_json=as_json)
 
 
 @runs_app.command(name="delete")

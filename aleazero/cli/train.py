@@ -13,7 +13,7 @@ from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.settings import to_dict, to_toml
 from aleazero.runs import runs_root
 from aleazero.runtimes.local import Resume
-from aleazero.runtimes.start import Finished, resume, start
+from aleazero.runtimes.start import Finished, resume, start, where_time_went
 
 
 def train(
@@ -25,6 +25,7 @@ def train(
     name: str | None,
     runs: Path | None,
     seconds: float | None,
+    profile: bool,
     print_config: bool,
     as_json: bool,
 ) -> int:
@@ -41,23 +42,32 @@ def train(
             print(to_toml(config), end="")
         return 0
     keep_compiled_programs()
-    finished = start(config, runs_root(runs), name=name, preset=preset, seconds=seconds, quiet=as_json)
-    tell(finished, config.game, runs, as_json)
+    root = runs_root(runs)
+    finished = start(config, root, name=name, preset=preset, seconds=seconds, profile=profile, quiet=as_json)
+    tell(finished, config.game, runs, as_json, profile)
     return 0
 
 
 def go_on(
-    name: str, how: Resume, assignments: list[str], runs: Path | None, seconds: float | None, as_json: bool
+    name: str,
+    how: Resume,
+    assignments: list[str],
+    runs: Path | None,
+    *,
+    seconds: float | None,
+    profile: bool,
+    as_json: bool,
 ) -> int:
     """Resumes a run."""
     keep_compiled_programs()
-    finished = resume(name, runs_root(runs), how, assignments, seconds=seconds, quiet=as_json)
-    tell(finished, finished.folder.read_config().game, runs, as_json)
+    finished = resume(name, runs_root(runs), how, assignments, seconds=seconds, profile=profile, quiet=as_json)
+    tell(finished, finished.folder.read_config().game, runs, as_json, profile)
     return 0
 
 
-def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> None:
-    """What came of it, where it lies and how to play against it."""
+def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profile: bool = False) -> None:
+    """What came of it, where it lies and how to play against it; where the time went, if a profile was asked for."""
+    said = where_time_went(finished) if profile else []
     if as_json:
         ratings = [dataclasses.asdict(rating) for rating in finished.ratings]
         print_json(
@@ -67,6 +77,7 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> Non
                 "status": finished.status,
                 "ratings": ratings,
                 "plot": str(finished.plot) if finished.plot else None,
+                "profile": dataclasses.asdict(finished.profile) if finished.profile else None,
             }
         )
         return
@@ -76,6 +87,8 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool) -> Non
             f"against {rating.opponent}: {rating.score:.1%} of the points in {rating.games} games "
             f"(95 %: {rating.score_low:.1%} to {rating.score_high:.1%})"
         )
+    for line in said:
+        print(line)
     print(f"run:   {finished.folder.path} ({finished.status})")
     if finished.plot:
         print(f"plot:  {finished.plot}")

@@ -25,3 +25,12 @@ def keep_compiled_programs() -> None:
     update: Callable[[str, object], None] = jax.config.update
     update("jax_compilation_cache_dir", str(folder))
     update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def keep_names() -> None:
+    """From now on a kept program is taken only if its operations have the same names, which a profile goes by.
+
+    Otherwise programs that are equal but for names count as the same, and those that were compiled first are used.
+    """
+    update: Callable[[str, object], None] = jax.config.update
+    update("jax_compilation_cache_include_metadata_in_key", True)

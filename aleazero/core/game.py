@@ -11,6 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -22,6 +23,7 @@ from jax import Array
 
 from aleazero.core.errors import GameContractError, NotationError
 from aleazero.core.packing import pack_tree, packed_bytes, unpack_tree
+from aleazero.core.scopes import part
 from aleazero.core.struct import struct
 
 
@@ -157,10 +159,22 @@ class Notation(abc.ABC):
         return ""
 
 
+_TRACED = (
+    "init", "legal_list", "apply_action", "observe", "chance_probs", "apply_chance", "reseed", "pack", "unpack",
+)  # fmt: skip
+
+
 class Game(abc.ABC):
     """The rules of one game, as pure JAX functions of one state."""
 
     spec: GameSpec
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Names what the rules compute, whoever asks for it and whoever wrote them: a trace can then tell it apart."""
+        super().__init_subclass__(**more)
+        for name in _TRACED:
+            if inspect.isfunction(cls.__dict__.get(name)):
+                setattr(cls, name, part("rules")(cls.__dict__[name]))
 
     @abc.abstractmethod
     def init(self, key: Array) -> Any:
@@ -198,10 +212,12 @@ class Game(abc.ABC):
             raise GameContractError("reseed", f"game {self.spec.name!r} samples chance but cannot be reseeded")
         return state
 
+    @part("rules")
     def pack(self, state: Any) -> Array:
         """The state as `[P]` uint8, without anything that can be computed again (observations, masks)."""
         return pack_tree(state)
 
+    @part("rules")
     def unpack(self, row: Array) -> Any:
         """The state of a packed row: equal, leaf for leaf, to the one packed."""
         return unpack_tree(row, self.state_like)

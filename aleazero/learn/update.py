@@ -16,6 +16,7 @@ from jax import Array
 
 from aleazero.core.records import Rows, Weights
 from aleazero.core.schedule import Schedule
+from aleazero.core.scopes import part
 from aleazero.core.struct import struct
 from aleazero.learn.losses import Batch, Loss, Measures, count
 
@@ -94,6 +95,7 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
     """One update; `prepare` makes a batch of rows (and may turn them at random)."""
     optimiser = make_optimiser(config)
 
+    @part("update")
     def update(state: LearnerState, rows: Rows, rate: Array, key: Array) -> tuple[LearnerState, UpdateStats]:
         counts = count(rows)
 

@@ -15,6 +15,7 @@ from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Prediction, Weights
+from aleazero.core.scopes import part
 from aleazero.models.networks import ResidualCNN, ResidualMLP, Specialists
 
 
@@ -108,12 +109,14 @@ class Model:
         """What every head says of observations `[B, ...]`."""
         return self.network.apply({"params": weights}, observation)  # type: ignore[return-value]
 
+    @part("network")
     def evaluate(self, weights: Weights, observation: Array) -> Prediction:
         """What a search needs (`core.records.Evaluate`)."""
         output = self.apply(weights, observation)
         assert output.logits is not None, "a search that asks for a policy is not given a network without one"
         return Prediction(output.logits, expected_value(self.spec, self.opinion_of(output)))
 
+    @part("network")
     def opinion(self, weights: Weights, observation: Array) -> Array:
         """`[B, V]`: the outcome distribution for to_play, or the scalar."""
         return self.opinion_of(self.apply(weights, observation))

@@ -128,14 +128,16 @@ class CheckpointReport(Report):
 
 @dataclasses.dataclass(frozen=True)
 class ProfileReport(Report):
-    """How much of a stretch of wall time the device worked, and on what."""
+    """Where a stretch of wall time went: how much of it the device worked, and on what."""
 
     kind: ClassVar[str] = "profile"
 
     device_share: float
     wall_seconds: float
     device_seconds: float  # overlaps counted once
+    shares: dict[str, float]  # of wall time, by part of the system; they sum to one
     kernels: dict[str, float]  # those that took longest, in seconds
+    trace: str  # the file
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ from aleazero.core.game import Game
 from aleazero.core.keys import Role, gumbel_noise, lane_keys, lane_words, mix, role_key, unit
 from aleazero.core.records import Evaluate, Opine, Trajectory, Weights
 from aleazero.core.schedule import Schedule
+from aleazero.core.scopes import part
 from aleazero.core.struct import replace, struct, where_lanes
 
 STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at most; at least not at all
@@ -158,9 +159,9 @@ class Rollout:
         )
         keys = lane_keys(seed, Role.SEARCH, number, lanes)
         if isinstance(self.search, KeepingSearch):
-            found, tree = self.search.go_on(kept, self.evaluate, weights, states, keys, knobs)
+            found, tree = part("search")(self.search.go_on)(kept, self.evaluate, weights, states, keys, knobs)
         else:
-            found = self.search.run(self.evaluate, weights, states, keys, knobs)
+            found = part("search")(self.search.run)(self.evaluate, weights, states, keys, knobs)
         opening = games.openings > 0
         action = found.action
         if self.random_plies:
@@ -171,7 +172,7 @@ class Rollout:
         truncated = ~after.terminated & (ply >= game.spec.max_plies)
         over = after.terminated | truncated
         if isinstance(self.search, KeepingSearch):
-            kept = self.search.follow(tree, action, drew, ~over)
+            kept = part("search")(self.search.follow)(tree, action, drew, ~over)
         fingerprint = mix(mix(games.fingerprint, action + 1), drew + 1)
         row = Trajectory(
             state=jax.vmap(game.pack)(states),
@@ -224,6 +225,7 @@ class Beginning(Protocol):
         """How long those games go on; None: to the end."""
 
 
+@part("rules")
 def begin(of: Beginning, seed: Array, number: Array, lanes: Array) -> Games:
     """A new game in every lane, as it would begin before move `number`; nature has not moved yet."""
     states = jax.vmap(of.game.init)(lane_keys(seed, Role.INIT, number, lanes))
@@ -254,11 +256,13 @@ def improved_value(found: Any) -> Array:
     return jnp.where(total > 0, (policy * found.values).sum(-1) / jnp.maximum(total, 1e-9), found.value)
 
 
+@part("rules")
 def act(game: Game, states: Any, actions: Array, keys: Array) -> tuple[Any, Array]:
     """The decision states `[B]` after actions and nature's answers, and the outcomes drawn (-1 where none was)."""
     return draw(game, jax.vmap(game.apply_action)(states, actions), keys)
 
 
+@part("rules")
 def draw(game: Game, states: Any, keys: Array) -> tuple[Any, Array]:
     """Lets nature move where it is to act: the states, and the outcomes drawn (-1 where none was)."""
     nothing = jnp.full(states.terminated.shape, -1, jnp.int32)
@@ -270,6 +274,7 @@ def draw(game: Game, states: Any, keys: Array) -> tuple[Any, Array]:
     return where_lanes(rolls, jax.vmap(game.apply_chance)(states, outcomes), states), jnp.where(rolls, outcomes, -1)
 
 
+@part("rules")
 def random_actions(game: Game, states: Any, keys: Array, taste: Array | None = None) -> Array:
     """`[B]` int32: legal actions of decision states, uniformly at random.
 

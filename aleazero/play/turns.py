@@ -20,6 +20,7 @@ from aleazero.core.game import Game, seat_sign
 from aleazero.core.keys import Role, fold, lane_keys, lane_words, mix
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Knowledge, Trajectory
+from aleazero.core.scopes import part
 from aleazero.core.struct import where_lanes
 from aleazero.play.rollout import Games, Pace, begin, draw
 
@@ -71,12 +72,13 @@ class TurnRollout:
             (words,) = lane_words(lane_keys(seed, Role.ACTION, number, lanes), 1)
             lots = jnp.where(opening, words | 1, jnp.uint32(0))
         rolled, drew = draw(game, before, lane_keys(seed, Role.CHANCE, number, lanes))
-        after = self.search.best(knowledge, rolled, lots).afterstates
-        judged = self.search.judge(knowledge, before)
+        after = part("search")(self.search.best)(knowledge, rolled, lots).afterstates
+        judged = part("search")(self.search.judge)(knowledge, before)
         opinion, settled = judged.opinion, judged.known
         if self.look_ahead is not None:  # nothing precedes an opening roll, and the network knows that position well
             later = jax.vmap(game.chance_probs)(before)[:, game.num_later_outcomes :].sum(-1) == 0
-            opinion = jnp.where(later[:, None], self.look_ahead(knowledge, before), opinion)
+            seen = part("search")(self.look_ahead)(knowledge, before)
+            opinion = jnp.where(later[:, None], seen, opinion)
         drawn = self._end(before, opinion, lane_keys(seed, Role.ENDING, number, lanes))
         ended = after.terminated | settled
         ply = games.ply + 2

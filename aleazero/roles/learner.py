@@ -14,6 +14,7 @@ from jax import Array
 
 from aleazero.core.keys import Role, role_key
 from aleazero.core.records import Weights
+from aleazero.core.scopes import part
 from aleazero.learn.update import LearnerState, Update, UpdateStats
 from aleazero.roles.ports import SampleSource, WeightStore
 
@@ -87,10 +88,12 @@ class Learner:
 
 
 @jax.jit
+@part("update")
 def _copy(weights: Weights) -> Weights:
     return jax.tree.map(jnp.copy, weights)
 
 
 @jax.jit
+@part("update")
 def _augment_keys(seed: Array, steps: Array) -> Array:
     return jax.vmap(lambda step: role_key(seed, Role.AUGMENT, step))(steps)

@@ -20,6 +20,7 @@ from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero import __version__
@@ -44,8 +45,8 @@ from aleazero.runtimes.profile import profile
 
 logger = logging.getLogger(__name__)
 
-PROFILE_AFTER = 200  # updates: everything is compiled and replay is filling
-PROFILE_ITERATIONS = 8
+PROFILE_AFTER = 200  # updates, in a run that goes on afterwards: replay is filling
+PROFILE_ITERATIONS = 8  # that a cycle of playing and learning may have
 
 Resume = Literal["exact", "weights"]
 
@@ -94,20 +95,25 @@ class LocalRun:
         self._digest = Digest(parts.game.spec)
         self._waiting: collections.deque[Iteration] = collections.deque()
         self._began = time.monotonic()
+        self._began_steps = 0  # updates before this stretch
         self._before = 0.0  # seconds of earlier stretches
         self._reported = self._began
         self._best: tuple[float, int] | None = None  # score, step
         self._resumed = False
         self._warned: set[str] = set()  # alarms that were given: one of a name is enough for a run
-        self._profiled = False
+        self.profile: ProfileReport | None = None
         self.last_eval: list[EvalReport] = []
 
     # ---- the loop
 
-    def train(self, stop: StopSignal) -> Literal["done", "stopped"]:
-        """Plays and learns until all rows are played or a stop is asked for; ends with a checkpoint and a rating."""
+    def train(self, stop: StopSignal, *, profile_only: bool = False) -> Literal["done", "stopped"]:
+        """Plays and learns until all rows are played or a stop is asked for; ends with a checkpoint and a rating.
+
+        With `profile_only` it stops once everything is compiled and it is known where the time goes.
+        """
         config = self.parts.config
         self._began = self._reported = time.monotonic()
+        self._began_steps = self.learner.steps
         if self._log is None and config.replay.log:
             self._open_log()
         self._emit(self._run_report("resumed" if self._resumed else "started"))
@@ -117,13 +123,15 @@ class LocalRun:
         while self.actor.rows < config.total_rows and not stop.stop_requested():
             before = self.actor.rows
             self._iterate()
-            if config.observe.profile and not self._profiled and self.learner.steps >= PROFILE_AFTER:
+            if self._profile_due(profile_only):
                 self._profile()
             # In this order: a run killed in a match plays it again when it is resumed.
             if self._due(config.evaluate.every_rows, before) and self.actor.rows < config.total_rows:
                 self.evaluate()
             if self._due(config.checkpoint.every_rows, before):
                 self.save()
+            if profile_only and self.profile is not None:
+                break
         self._catch_up()
         self._report()
         finished = self.actor.rows >= config.total_rows
@@ -140,24 +148,39 @@ class LocalRun:
         self._emit(self._run_report("done" if finished else "stopped"))
         return "done" if finished else "stopped"
 
+    def _profile_due(self, profile_only: bool) -> bool:
+        if self.profile is not None or not (profile_only or self.parts.config.observe.profile):
+            return False
+        learned = self.learner.steps - self._began_steps
+        return learned > 0 if profile_only else learned >= PROFILE_AFTER
+
     def _profile(self) -> None:
         """Times and traces a few iterations, which count like any other."""
-        self._profiled = True
+
+        def cycle() -> None:
+            """Iterations up to one that learns, unless that takes too many: rows may have to be played for several."""
+            before = self.learner.steps
+            for _ in range(PROFILE_ITERATIONS):
+                if self.learner.steps == before and self.actor.rows < self.parts.config.total_rows:
+                    self._iterate()
 
         def settle() -> None:
             self._catch_up()
             jax.block_until_ready(self.learner.state)
 
-        seen = profile(self._iterate, settle, PROFILE_ITERATIONS)
-        self._emit(
-            ProfileReport(
-                **self._where(),
-                device_share=seen.device_seconds / seen.seconds,
-                wall_seconds=seen.seconds,
-                device_seconds=seen.device_seconds,
-                kernels=seen.top,
-            )
+        seen = profile(cycle, settle, self.folder.profile)
+        if not seen.device_seconds:  # all rows were played before the trace began
+            return
+        self.profile = ProfileReport(
+            **self._where(),
+            device_share=seen.device_seconds / max(seen.seconds, seen.device_seconds),
+            wall_seconds=seen.seconds,
+            device_seconds=seen.device_seconds,
+            shares=seen.shares,
+            kernels=seen.top,
+            trace=str(seen.file),
         )
+        self._emit(self.profile)
 
     def close(self) -> None:
         """Lets go of the log."""
@@ -165,13 +188,13 @@ class LocalRun:
             with contextlib.suppress(ReplayLogError):  # said already, and nothing depends on it any more
                 self._log.close()
 
-    def add(self, slab: Trajectory) -> None:
+    def add(self, slab: Trajectory, source: int = 0) -> None:
         """The actor's sink: replay, and the log beside it."""
         number = self.replay.num_slabs
-        self.replay.add(slab)
+        self.replay.add(slab, source)
         if self._log is not None:
             try:
-                self._log.append(number, _as_dict(slab))
+                self._log.append(number, _as_dict(slab) | {"source": np.int64(source)})
             except ReplayLogError as error:
                 self._give_up_log(error)
 
@@ -312,6 +335,7 @@ class LocalRun:
             "rows": self.actor.rows,
             "move": self.actor.move,
             "slabs": self.replay.num_slabs,
+            "sources": sorted(self.replay.sources.items()),
             "learner_started": self.learner.started,
             "base_steps": self.learner.base_steps,
             "games_finished": self._digest.games,
@@ -389,7 +413,8 @@ class LocalRun:
         if logged:
             self._play_back(self._open_log(), facts["slabs"])
         else:
-            self.replay.restore(checkpoints.restore(found, "replay", self.replay.ring), facts["slabs"])
+            ring = checkpoints.restore(found, "replay", self.replay.ring)
+            self.replay.restore(ring, facts["slabs"], dict(facts["sources"]))
 
     def _play_back(self, disk: ReplayLog, slabs: int) -> None:
         """Fills the replay as it was when `slabs` slabs had been added."""
@@ -397,13 +422,14 @@ class LocalRun:
         self.replay.num_slabs = max(slabs - self.replay.slabs, 0)
         like = _as_dict(self.parts.slab_like())
         for number, arrays in disk.read(self.replay.num_slabs, slabs):
-            missing = sorted(like.keys() - arrays.keys())
+            missing = sorted({*like, "source"} - arrays.keys())
             if missing:
                 raise ReplayLogError(
                     f"record {number} of the replay log {self._log_folder(self.learner.base_steps)} has no "
                     f"{', '.join(missing)}: an earlier version wrote it; resume from the weights (--resume weights)"
                 )
-            self.replay.add(Trajectory(**{name: jnp.asarray(arrays[name], leaf.dtype) for name, leaf in like.items()}))
+            slab = Trajectory(**{name: jnp.asarray(arrays[name], leaf.dtype) for name, leaf in like.items()})
+            self.replay.add(slab, int(arrays["source"]))
 
 
 def _as_dict(slab: Trajectory) -> dict[str, Any]:

@@ -1,15 +1,13 @@
-"""How much of a run's time the device works, and on what: a trace of a few iterations, read back.
+"""Where a run's time goes: a trace of a few iterations, kept to be looked at, and read back.
 
-Tracing slows the host, not the kernels: so the kernels are summed in a traced stretch, and set against the wall time
-of an equal stretch without a trace. Works on accelerators, where work is recorded by stream; on the CPU host and
-device are the same cores.
+Tracing slows the host, not an accelerator's kernels: so the kernels are summed in a traced stretch, and set against the
+wall time of an equal stretch without a trace. On the CPU host and device are the same cores, and both are slowed: there
+the traced stretch is set against its own wall time.
 """
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,57 +15,67 @@ from pathlib import Path
 import jax
 
 from aleazero.core.errors import AleaError
+from aleazero.core.scopes import PARTS
+from aleazero.runtimes import trace
 
 TOP = 10
+SECONDS, MOST_CALLS = 2.0, 8  # a trace is about so long, and of at most so many calls
+HOST = "host"  # nothing ran on the device
+SHARES = (*PARTS, HOST, trace.OTHER)
 
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
     """What a trace says."""
 
-    seconds: float  # of wall time, without a trace
-    device_seconds: float  # in which some kernel ran, overlaps counted once
+    seconds: float  # of wall time, without a trace; on the CPU, with one
+    device_seconds: float  # in which something ran, overlaps counted once
+    shares: dict[str, float]  # of wall time, by `SHARES`; they sum to one
     top: dict[str, float]  # the kernels that took longest, in seconds
+    file: Path  # the trace, as TensorBoard reads it
 
 
-def profile(iterate: Callable[[], None], finish: Callable[[], None], count: int) -> Profile:
-    """Times `count` calls of `iterate`, then traces as many; `finish` waits for what they leave running."""
-    with tempfile.TemporaryDirectory() as folder:
-        finish()
+def profile(iterate: Callable[[], None], finish: Callable[[], None], folder: Path) -> Profile:
+    """Times some calls of `iterate`, then traces as many; `finish` waits for what they leave running."""
+    count = 1
+
+    def stretch() -> float:
         began = time.perf_counter()
         for _ in range(count):
             iterate()
         finish()
-        seconds = time.perf_counter() - began
-        with jax.profiler.trace(folder):
-            for _ in range(count):
-                iterate()
-            finish()
-        files = sorted(Path(folder).rglob("*.xplane.pb"))
-        if not files:
-            raise AleaError("the profiler wrote no trace")
-        return _read(files[-1], seconds)
+        return time.perf_counter() - began
+
+    finish()
+    count = min(max(int(SECONDS / stretch()), 1), MOST_CALLS)
+    seconds = stretch()
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = 0  # millions of events, and a host many times slower
+    with jax.profiler.trace(str(folder), profiler_options=options):
+        traced = stretch()
+    files = sorted(folder.rglob("*.xplane.pb"), key=lambda file: file.stat().st_mtime)
+    if not files:
+        raise AleaError(f"the profiler wrote no trace into {folder}")
+    return summary(trace.read(files[-1]), traced if jax.default_backend() == "cpu" else seconds, files[-1])
 
 
-def _read(file: Path, seconds: float) -> Profile:
-    spans: list[tuple[float, float]] = []
-    totals: collections.Counter[str] = collections.Counter()
-    for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
-        on_device = plane.name.startswith("/device:") and "CUSTOM" not in plane.name.upper()
-        for line in plane.lines:
-            if not (on_device and "Stream" in line.name) and not line.name.startswith("tf_XLAPjRtCpuClient"):
-                continue
-            for event in line.events:
-                if event.duration_ns > 0:
-                    spans.append((event.start_ns, event.start_ns + event.duration_ns))
-                    totals[event.name] += event.duration_ns / 1e9
-    return Profile(seconds, _union(spans) / 1e9, dict(totals.most_common(TOP)))
+def summary(busy: trace.Busy, seconds: float, file: Path) -> Profile:
+    """The device's work as shares of so much wall time."""
+    wall = max(seconds, busy.seconds)  # kernels may take a little longer in one stretch than in the other
+    shares = {name: busy.parts.get(name, 0.0) / wall for name in SHARES}
+    shares[HOST] = 1.0 - busy.seconds / wall
+    return Profile(seconds, busy.seconds, shares, dict(list(busy.top.items())[:TOP]), file)
 
 
-def _union(spans: list[tuple[float, float]]) -> float:
-    """The length of the union of spans."""
-    total, end = 0.0, float("-inf")
-    for start, stop in sorted(spans):
-        total += max(stop - max(start, end), 0.0)
-        end = max(end, stop)
-    return total
+def in_words(shares: dict[str, float], file: Path) -> list[str]:
+    """Lines for whoever asked where the time goes, and how to look at the trace."""
+    said = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    events = file.with_name(file.name.removesuffix(".xplane.pb") + ".trace.json.gz")
+    root = file.parents[3]  # jax writes plugins/profile/TIME/HOST.xplane.pb
+    unseen = ["       no update fell into this stretch: they come in bursts, and the rows for one take many iterations"]
+    return [
+        f"time:  {said}",
+        *(unseen if not shares["update"] else []),
+        f"trace: {events} (open it in https://ui.perfetto.dev)",
+        f"       or: tensorboard --logdir {root} (pip install tensorboard xprof)",
+    ]

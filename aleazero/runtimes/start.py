@@ -19,6 +19,7 @@ from typing import Literal
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
+from aleazero.core.compilation import keep_names
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments, to_dict
 from aleazero.observe.console import ConsoleSink
@@ -26,14 +27,19 @@ from aleazero.observe.curves import run_panels
 from aleazero.observe.jsonl import JsonlSink, read_jsonl, truncate_jsonl
 from aleazero.observe.logs import configure_logging
 from aleazero.observe.plot import write_svg
-from aleazero.observe.reports import EvalReport
+from aleazero.observe.reports import EvalReport, ProfileReport
 from aleazero.observe.sink import Fanout, Sink
 from aleazero.observe.tensorboard import TensorboardSink
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
 from aleazero.runtimes.local import LocalRun, Resume
+from aleazero.runtimes.profile import in_words
 
 logger = logging.getLogger(__name__)
+
+
+class ProfileMissing(AleaError):  # noqa: N818 - the name says what is wrong
+    """A run was over before it could be profiled."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +50,15 @@ class Finished:
     status: Literal["done", "stopped"]
     ratings: list[EvalReport]
     plot: Path | None  # None where it could not be written
+    profile: ProfileReport | None = None  # where the time went, if that was asked for
+
+
+@dataclasses.dataclass(frozen=True)
+class Until:
+    """When a run is stopped before its end."""
+
+    seconds: float | None  # after so many
+    profiled: bool  # once it is known where the time goes
 
 
 def start(
@@ -53,14 +68,15 @@ def start(
     name: str | None = None,
     preset: str = "run",
     seconds: float | None = None,
+    profile: bool = False,
     quiet: bool = False,
 ) -> Finished:
-    """Starts a run in a new folder and trains it to its end, or for so many seconds."""
+    """Starts a run in a new folder and trains it to its end, for so many seconds, or until its profile is known."""
     parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(config)
-    return _train(parts, folder, root, None, seconds, quiet)
+    return _train(parts, folder, root, None, Until(seconds, profile), quiet)
 
 
 def resume(
@@ -70,9 +86,10 @@ def resume(
     assignments: Sequence[str] = (),
     *,
     seconds: float | None = None,
+    profile: bool = False,
     quiet: bool = False,
 ) -> Finished:
-    """Goes on with a run from its newest intact checkpoint."""
+    """Goes on with a run from its newest intact checkpoint, as `start` does."""
     folder = find_run(root, name)
     old = folder.read_config()
     config = build(RunConfig, [Layer(str(folder.config_file), to_dict(old)), parse_assignments(assignments)])
@@ -80,7 +97,17 @@ def resume(
     if refused:
         allowed = ", ".join(MAY_CHANGE)
         raise ConfigError("\n".join([*refused, f"a resumed run may change only {allowed}; start a new run"]))
-    return _train(_checked_parts(config, root), folder, root, how, seconds, quiet)
+    return _train(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
+
+
+def where_time_went(finished: Finished) -> list[str]:
+    """Lines for whoever asked for a profile; ProfileMissing where there is none."""
+    if finished.profile is None:
+        raise ProfileMissing(
+            f"--profile: run {finished.folder.name!r} ended before there was anything to measure: its first update "
+            "comes when replay.min_rows rows are ready; raise total_rows (or --seconds), or lower replay.min_rows"
+        )
+    return in_words(finished.profile.shares, Path(finished.profile.trace))
 
 
 def plot_run(folder: RunFolder) -> Path:
@@ -110,11 +137,11 @@ def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
     return found
 
 
-def _train(
-    parts: Parts, folder: RunFolder, root: Path, how: Resume | None, seconds: float | None, quiet: bool
-) -> Finished:
+def _train(parts: Parts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool) -> Finished:
     """`how` is None where the run is new."""
     config = parts.config
+    if until.profiled or config.observe.profile:
+        keep_names()
     with folder.held(), contextlib.ExitStack() as stack:
         stack.callback(configure_logging(folder.log_file, config.observe.json_logs, config.observe.log_level))
         found = _newest(folder) if how else None
@@ -129,10 +156,10 @@ def _train(
         if found is not None and how is not None:
             run.resume(found, how)
         logger.info("run %s: %s", folder.name, "resumed" if found else "started")
-        with _stopping(folder, seconds) as stop:
-            status = run.train(stop)
+        with _stopping(folder, until.seconds) as stop:
+            status = run.train(stop, profile_only=until.profiled)
         logger.info("run %s: %s", folder.name, status)
-        return Finished(folder, status, run.last_eval, _try_plot(folder))
+        return Finished(folder, status, run.last_eval, _try_plot(folder), run.profile)
 
 
 def _try_plot(folder: RunFolder) -> Path | None:

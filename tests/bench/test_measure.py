@@ -47,7 +47,12 @@ def test_rates_shares_ratios_and_facts() -> None:
     assert size.rate.per_second == pytest.approx(500, rel=0.2)
     assert size.rate.low <= size.rate.per_second <= size.rate.high
     assert size.rates["theirs"].compile_seconds == 1.5
-    assert size.shares == {"ours": pytest.approx(0.25, rel=0.2)}
+    assert size.shares["ours"].ratio == pytest.approx(0.25, rel=0.2)
+    assert size.shares["ours"].low <= size.shares["ours"].ratio <= size.shares["ours"].high
+    assert {name: found["ours"].peer for name, found in (("limit", size.shares), ("peer", size.ratios))} == {
+        "limit": "best",
+        "peer": "theirs",
+    }
     assert size.ratios["ours"].ratio == pytest.approx(4.0, rel=0.2)
     assert size.ratios["ours"].low <= size.ratios["ours"].ratio <= size.ratios["ours"].high
     assert size.facts == {"cases": 3.0}

@@ -1,162 +1,127 @@
-"""OpenSpiel as a peer, by a stand-in that keeps to its interface: it is no dependency, so the real one is not here."""
+"""OpenSpiel as a peer, for real: its rules, and its search with our network."""
 
 from __future__ import annotations
 
 import sys
-import types
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import pyspiel
 import pytest
 
 from aleazero.bench import spiel
-from aleazero.bench.cases import BenchError
+from aleazero.core.errors import MissingExtra
 from aleazero.core.game import GameSpec
 from aleazero.core.records import Prediction
 
-CHANCE, OVER = -1, -4
+SIMULATIONS = 24
 
 
-class State:
-    """A coin, then two players in turn take 1 or 2 from a heap of 9; who takes the last wins."""
+class Watched:
+    """A state of OpenSpiel's that tells whose actions are applied to it."""
 
-    def __init__(self, heap: int = 9, player: int = CHANCE) -> None:
-        self.heap, self.player = heap, player
+    def __init__(self, state: Any, made: list[bool]) -> None:
+        self._state, self._made = state, made
 
-    def clone(self) -> State:
-        return State(self.heap, self.player)
-
-    def is_terminal(self) -> bool:
-        return self.heap == 0
-
-    def is_chance_node(self) -> bool:
-        return self.player == CHANCE
-
-    def current_player(self) -> int:
-        return OVER if self.is_terminal() else self.player
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        assert self.is_chance_node()
-        return [(0, 0.25), (1, 0.75)]
-
-    def legal_actions(self, player: int | None = None) -> list[int]:
-        assert not self.is_chance_node()
-        return [1, 2] if self.heap > 1 else [1]
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
 
     def apply_action(self, action: int) -> None:
-        if self.is_chance_node():
-            self.player = action
-            return
-        assert action in self.legal_actions()
-        self.heap, self.player = self.heap - action, 1 - self.player
-
-    def observation_tensor(self, player: int) -> list[float]:
-        assert player in (0, 1)
-        return [float(self.heap), float(player)]
+        assert action in self._state.legal_actions()
+        self._made.append(self._state.is_chance_node())
+        self._state.apply_action(action)
 
 
-class Game:
-    def new_initial_state(self) -> State:
-        return State()
+def network(spec: GameSpec) -> tuple[Any, tuple[()]]:
+    """Likes actions with high numbers; a position is worth 0.4 to who is to play."""
 
-    def num_distinct_actions(self) -> int:
-        return 3
+    def evaluate(weights: object, seen: jnp.ndarray) -> Prediction:
+        assert seen.shape[1:] == spec.observation_shape
+        rows = seen.shape[0]
+        logits = jnp.broadcast_to(jnp.linspace(-1.0, 1.0, spec.num_actions)[None], (rows, spec.num_actions))
+        return Prediction(logits, jnp.full(rows, 0.4))
 
-    def observation_tensor_shape(self) -> list[int]:
-        return [2]
-
-    def max_game_length(self) -> int:
-        return 9
-
-    def max_utility(self) -> float:
-        return 3.0
+    return evaluate, ()
 
 
-class MCTSBot:
-    """Asks as OpenSpiel's does: the prior of a decision state, then the value of what follows."""
+@pytest.mark.parametrize("name", spiel.NAMES)
+def test_random_play_counts_the_actions_of_players(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+    begun: list[Watched] = []
+    game = pyspiel.load_game(spiel.NAMES[name])
 
-    made: ClassVar[list[MCTSBot]] = []
+    class Game:
+        def new_initial_state(self) -> Watched:
+            begun.append(Watched(game.new_initial_state(), made))
+            return begun[-1]
 
-    def __init__(self, game: Game, uct_c: float, max_simulations: int, evaluator: Any, **more: Any) -> None:
-        self.budget, self.evaluator, self.more, self.searched = max_simulations, evaluator, more, []
-        MCTSBot.made.append(self)
-
-    def mcts_search(self, state: State) -> object:
-        self.searched.append(state.heap)
-        for _ in range(self.budget):
-            prior = self.evaluator.prior(state)
-            assert [action for action, _ in prior] == state.legal_actions()
-            assert sum(chance for _, chance in prior) == pytest.approx(1.0)
-            values = self.evaluator.evaluate(state)
-            assert values.shape == (2,)
-            assert values.sum() == 0
-        return object()
-
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    loaded: list[str] = []
-
-    def load_game(name: str) -> Game:
-        loaded.append(name)
-        return Game()
-
-    algorithms = types.ModuleType("open_spiel.python.algorithms.mcts")
-    algorithms.MCTSBot = MCTSBot  # type: ignore[attr-defined]
-    algorithms.SearchNode = types.SimpleNamespace(puct_value="puct")  # type: ignore[attr-defined]
-    package = types.ModuleType("pyspiel")
-    package.load_game = load_game  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyspiel", package)
-    for name in ("open_spiel", "open_spiel.python", "open_spiel.python.algorithms"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, "open_spiel.python.algorithms.mcts", algorithms)
-    return loaded
-
-
-def test_random_play_counts_the_actions_of_players(installed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    apply = State.apply_action
-
-    def counted(state: State, action: int) -> None:
-        made.append(state.is_chance_node())
-        apply(state, action)
-
-    monkeypatch.setattr(State, "apply_action", counted)
-    case = spiel.random_play("tictactoe")
-    assert installed == ["tic_tac_toe"]
+    monkeypatch.setattr(pyspiel, "load_game", lambda name: Game())
+    case = spiel.random_play(name)
     case.call(0)
     assert made.count(False) == case.work
-    assert made.count(True) > 10  # games that ended were followed by others
-    assert case.unit == "steps"
+    assert (made.count(True) > 10) == (name in ("backgammon", "pig"))
+    assert all(state.is_terminal() for state in begun[:-1])
+    assert len(begun) > 10 or name not in ("tictactoe", "connect_four")  # a game that ends is followed by another
 
 
-def test_its_search_asks_a_network_of_its_own_shape(installed: list[str]) -> None:
+@pytest.mark.parametrize("name", ["backgammon", "tictactoe"])
+def test_its_search_evaluates_a_position_once_and_every_search_begins_anew(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[spiel.NetworkEvaluator] = []
     asked: list[GameSpec] = []
 
-    def network(spec: GameSpec):  # type: ignore[no-untyped-def]
-        asked.append(spec)
+    class Kept(spiel.NetworkEvaluator):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            made.append(self)
+            run = self._run
+            self.runs = 0
 
-        def evaluate(weights: object, seen: jnp.ndarray) -> Prediction:
-            return Prediction(jnp.zeros((seen.shape[0], 3)), seen[:, 0] / 10)
+            def counted(seen: Any) -> Any:
+                self.runs += 1
+                return run(seen)
 
-        return evaluate, ()
+            self._run = counted
 
-    case = spiel.mcts("backgammon", network, 5, "open_spiel puct 5")
-    assert (asked[0].num_actions, asked[0].observation_shape) == (3, (2,))
-    bot = MCTSBot.made.pop()
-    case.call(0)
-    case.call(1)
-    assert (case.work, bot.budget, len(bot.searched)) == (5, 5, 2)
-    assert bot.more["child_selection_fn"] == "puct"
-    assert bot.more["dont_return_chance_node"] is True
-    state = State(heap=4, player=1)
-    assert np.allclose(bot.evaluator.evaluate(state), [-1.2, 1.2])  # 0.4 of 3 points for who is to play
+    monkeypatch.setattr(spiel, "NetworkEvaluator", Kept)
+    case = spiel.mcts(name, lambda spec: (asked.append(spec), network(spec))[1], SIMULATIONS, "its")
+    (evaluator,) = made
+    game = pyspiel.load_game(spiel.NAMES[name])
+    assert (asked[0].num_actions, asked[0].max_plies) == (game.num_distinct_actions(), game.max_game_length())
+    assert (case.name, case.unit, case.work) == ("its", "simulations", SIMULATIONS)
+    for number in range(3):
+        before = evaluator.runs
+        case.call(8 * number)  # the same position each time
+        evaluations = evaluator.runs - before
+        assert evaluations == len(evaluator.seen)
+        assert SIMULATIONS // 2 < evaluations <= SIMULATIONS
+
+
+def test_values_are_both_players_in_points_and_policies_of_legal_actions() -> None:
+    game = pyspiel.load_game("backgammon")
+    evaluator = spiel.NetworkEvaluator(game, *network(spiel._spec("backgammon", game)))
+    state = game.new_initial_state()
+    assert evaluator.prior(state) == list(state.chance_outcomes())
+    players = set()
+    for seed in range(8):
+        state = spiel._middle(game, seed)
+        assert not state.is_chance_node()
+        player = state.current_player()
+        players.add(player)
+        value = 0.4 * game.max_utility()
+        assert np.allclose(evaluator.evaluate(state), [value, -value] if player == 0 else [-value, value])
+        actions, chances = zip(*evaluator.prior(state), strict=True)
+        assert list(actions) == state.legal_actions()
+        assert sum(chances) == pytest.approx(1.0)
+        assert list(chances) == sorted(chances)  # the network prefers higher actions
+    assert players == {0, 1}
 
 
 def test_games_and_the_package_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spiel.no_such_game("pig") is None
     assert "compare backgammon" in str(spiel.no_such_game("pgx:othello"))
     monkeypatch.setitem(sys.modules, "pyspiel", None)
-    with pytest.raises(BenchError, match="pip install open_spiel"):
+    with pytest.raises(MissingExtra, match=r"pip install 'aleazero\[peers\]'"):
         spiel.random_play("pig")

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import pytest
 
-from aleazero.bench import measure, memory, profiles, searches
+from aleazero.bench import measure, memory, profiles, searches, suite
 from aleazero.bench.__main__ import _parser, main
 from aleazero.bench.cases import BenchError, Case, Options, Setup, Unsuited, game_of
 from aleazero.bench.command import read_options
@@ -84,7 +84,7 @@ def test_a_search_with_chance_nodes() -> None:
     options = {"num_simulations": (2,), "width": 8, "blocks": 1, "sets": ("search.chance=exact",)}
     size = bench("stochastic-mcts", "pig", **options).report.best
     assert list(size.rates) == ["puct 2", "network"]
-    assert size.shares["puct 2"] == pytest.approx(
+    assert size.shares["puct 2"].ratio == pytest.approx(
         size.rates["puct 2"].per_second / size.rates["network"].per_second, rel=0.5
     )
 
@@ -244,7 +244,7 @@ def test_a_duration_too_short_says_what_to_do() -> None:
         run(Options("game-env", "tictactoe", batch_sizes=(200_000,), duration=0.05))
 
 
-@pytest.mark.parametrize(("peer", "words"), [("mctx", "aleazero[peers]"), ("open_spiel", "pip install open_spiel")])
+@pytest.mark.parametrize(("peer", "words"), [("mctx", "aleazero[peers]"), ("open_spiel", "aleazero[peers]")])
 def test_a_peer_that_is_not_installed_says_what_to_install(
     peer: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +253,22 @@ def test_a_peer_that_is_not_installed_says_what_to_install(
     with pytest.raises((MissingExtra, BenchError)) as caught:
         run(Options("mcts", "tictactoe", compare=peer))
     assert words in str(caught.value)
+
+
+def test_results_say_which_commit_they_are_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def checkout(package: Path) -> tuple[str | None, bool | None]:
+        asked.append(package)
+        return ("0123456789abcdef" * 2, True) if len(asked) == 1 else (None, None)
+
+    monkeypatch.setattr(suite, "checkout", checkout)
+    options = Options("game-env", "tictactoe", batch_sizes=(4,), out=tmp_path / "out", force=True)
+    for commit, dirty in (("0123456789ab", True), (None, None)):
+        run(options)
+        written = json.loads((tmp_path / "out" / "bench.json").read_text())
+        assert (written["commit"], written["dirty"]) == (commit, dirty)
+    assert (asked[0] / "bench" / "suite.py").is_file()
 
 
 def test_results_are_not_overwritten_unasked(tmp_path: Path) -> None:

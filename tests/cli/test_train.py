@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import jax
 import pytest
 
 from aleazero.cli.main import run
@@ -14,7 +15,7 @@ from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.reports import EvalReport
 from aleazero.runs import RunFolder
 from aleazero.runtimes.start import Finished
-from tests.cli.conftest import Alea
+from tests.cli.conftest import TINY, Alea
 
 
 def test_one_object_says_what_came_of_it(trained: Path) -> None:
@@ -25,6 +26,25 @@ def test_one_object_says_what_came_of_it(trained: Path) -> None:
     (rating,) = report["ratings"]
     assert rating == {key: matches[-1][key] for key in rating}
     assert Path(report["plot"]).is_file()
+
+
+def test_a_profile_is_in_the_report_and_the_run_can_go_on(
+    alea: Alea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("aleazero.runtimes.profile.SECONDS", 0.0)
+    settings = [text for key, value in TINY.items() for text in ("--set", f"{key}={value}")]
+    where = ["--runs", str(tmp_path)]
+    try:
+        report = alea("train", "tictactoe", "--preset", "quick", "--name", "it", "--profile", *where, *settings)
+    finally:
+        jax.config.update("jax_compilation_cache_include_metadata_in_key", False)
+    assert report["status"] == "stopped"
+    assert sum(report["profile"]["shares"].values()) == pytest.approx(1.0)
+    assert Path(report["profile"]["trace"]).is_file()
+    assert "profile = true" not in (tmp_path / "it" / "config.toml").read_text()
+    assert run(["runs", "resume", "nothing", "--profile", *where]) == 2
+    assert "nothing" in capsys.readouterr().err
+    assert alea("runs", "resume", "it", *where)["profile"] is None
 
 
 def test_words_say_how_to_go_on_and_to_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
