@@ -48,7 +48,7 @@ def write(folder: Path, model: Model, weights: Weights, facts: Mapping[str, Any]
     """Writes a folder; files are replaced one by one, the manifest last."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        payload = safetensors.numpy.save(_named(weights))
+        payload = weights_to_bytes(weights)
         _replace(folder / "weights.safetensors", payload)
         (folder / "network.onnx").unlink(missing_ok=True)  # one of other weights would contradict these
         if onnx:
@@ -85,13 +85,37 @@ def read(folder: Path, spec: GameSpec) -> Exported:
         raise ExportError(f"{folder} is incomplete: {error}") from error
     if hashlib.sha256(payload).hexdigest() != manifest["sha256"].get("weights.safetensors"):
         raise ExportError(f"{folder / 'weights.safetensors'} is damaged: its sha256 is not the manifest's")
-    arrays = safetensors.numpy.load(payload)
     like = jax.eval_shape(model.init, jax.random.key(0))
-    wanted = {name: leaf.shape for name, leaf in _named(like).items()}
-    if {name: array.shape for name, array in arrays.items()} != wanted:
-        raise ExportError(f"{folder / 'weights.safetensors'} does not fit the model its manifest describes")
-    leaves = [arrays[name] for name in wanted]
-    return Exported(model, jax.tree.unflatten(jax.tree.structure(like), leaves), manifest)
+    try:
+        weights = weights_from_bytes(payload, like)
+    except ExportError as error:
+        raise ExportError(
+            f"{folder / 'weights.safetensors'} does not fit the model its manifest describes: {error}"
+        ) from error
+    return Exported(model, weights, manifest)
+
+
+def weights_to_bytes(weights: Weights) -> bytes:
+    """Weights in safetensors format, each under its path in the tree."""
+    payload: bytes = safetensors.numpy.save(_named(weights))
+    return payload
+
+
+def weights_from_bytes(payload: bytes, like: Any) -> Weights:
+    """The weights that `weights_to_bytes` wrote, in the structure of `like`; raises with all leaves that do not fit."""
+    try:
+        arrays = safetensors.numpy.load(payload)
+    except (safetensors.SafetensorError, KeyError, ValueError) as error:
+        raise ExportError(f"not in safetensors format: {error}") from error
+    wanted = _named(like)
+    problems = [
+        f"{name} is {_kind(arrays.get(name))} and should be {_kind(wanted.get(name))}"
+        for name in sorted(arrays.keys() | wanted.keys())
+        if _kind(arrays.get(name)) != _kind(wanted.get(name))
+    ]
+    if problems:
+        raise ExportError("; ".join(problems))
+    return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -112,13 +136,17 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def fingerprint(weights: Weights) -> str:
     """The sha256 of the file that `write` writes of these weights."""
-    return hashlib.sha256(safetensors.numpy.save(_named(weights))).hexdigest()
+    return hashlib.sha256(weights_to_bytes(weights)).hexdigest()
 
 
 def _named(weights: Weights) -> dict[str, Any]:
     leaves = jax.tree_util.tree_flatten_with_path(weights)[0]
     named = {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
     return {n: leaf if isinstance(leaf, jax.ShapeDtypeStruct) else np.asarray(leaf) for n, leaf in named.items()}
+
+
+def _kind(leaf: Any) -> str:
+    return "absent" if leaf is None else f"{leaf.dtype}{list(leaf.shape)}"
 
 
 def _write_onnx(path: Path, model: Model, weights: Weights) -> None:

@@ -1,0 +1,59 @@
+"""Lets workers in and out of a running Redis: one user each, with the rules of `aleazero.runtimes.redis.access`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+from redis.exceptions import ResponseError
+
+from aleazero.runtimes.redis.access import DEFAULT_RULES, AccessError, Token, rules
+from aleazero.runtimes.redis.link import Link
+
+
+def admit(link: Link, token: Token) -> None:
+    """Makes the token's user, as the head, or gives it the rules of today; it lasts as long as the server's files."""
+
+    def do(client: redis.Redis) -> None:
+        info: Any = client.info("server")
+        current = int(str(info["redis_version"]).split(".")[0]) >= 7
+        client.execute_command("ACL SETUSER", token.user, *rules(token, key_permissions=current))
+        _save(client)
+
+    link.call(do, writes=False)  # users are no data: they can be made where memory is full
+
+
+def revoke(link: Link, user: str) -> bool:
+    """Removes a user and ends its connections; whether there was one."""
+
+    def do(client: redis.Redis) -> bool:
+        gone: Any = client.execute_command("ACL DELUSER", user)
+        _save(client)
+        return int(gone) > 0
+
+    return link.call(do, writes=False)
+
+
+def check_default_user(link: Link) -> None:
+    """Raises `AccessError` where a server would forget transactions when it reads its append-only file again.
+
+    For servers that are not ours: it then acts as the default user, which must be allowed everything, even if nobody
+    can log in as it (`access.DEFAULT_RULES`).
+    """
+
+    user: Any = link.call(lambda client: client.acl_getuser("default"), writes=False) or {}
+    commands = [*user.get("categories", []), *user.get("commands", [])]
+    keys = {key.decode() if isinstance(key, bytes) else key for key in user.get("keys", [])}
+    if commands != ["+@all"] or not keys & {"*", "~*"}:
+        raise AccessError(
+            f"the default user of Redis at {link.where} is not allowed everything, so that transactions would be lost "
+            f"when the server starts again: ACL SETUSER default {' '.join(DEFAULT_RULES)}"
+        )
+
+
+def _save(client: redis.Redis) -> None:
+    try:
+        client.execute_command("ACL SAVE")
+    except ResponseError as error:
+        if "ACL file" not in str(error):  # a server that keeps its users elsewhere; the head admits them at every start
+            raise
