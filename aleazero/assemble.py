@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from aleazero.config import RunConfig
+from aleazero.core.devices import devices_for
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, role_key
@@ -200,7 +201,7 @@ class Parts:
 
 
 def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root: Path | None = None) -> Parts:
-    """The parts of a run, checked against the game; lanes go to all local devices unless some are named.
+    """The parts of a run, checked against the game; lanes go to all that suit (`devices_for`) unless some are named.
 
     `root` is where the runs are kept that a teacher may be one of.
     """
@@ -208,7 +209,7 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root
     if not isinstance(game, Game):
         raise ConfigError(f"game {config.game!r} runs on the host: search does not apply to it")
     config.check(game)
-    used = devices or jax.local_devices()
+    used = devices or devices_for(config.selfplay.num_games)
     if config.selfplay.num_games % len(used):
         raise ConfigError(
             f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, GameContractError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
@@ -196,7 +196,7 @@ def label(met: Sequence[Met], processes: int | None = None) -> list[Decision]:
 
     Gnubg()  # says what is missing before anything is started
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes or os.cpu_count(), mp_context=context) as pool:
+    with ProcessPoolExecutor(processes or cores(), mp_context=context) as pool:
         return list(pool.map(_by_gnubg, met, chunksize=4))
 
 

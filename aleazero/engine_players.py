@@ -9,7 +9,6 @@ import dataclasses
 import functools
 import math
 import multiprocessing
-import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -19,6 +18,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 
@@ -100,7 +100,7 @@ def _on_every_core(engine: Engine) -> Callable[[np.ndarray, np.ndarray], np.ndar
 
 @functools.cache
 def _pool() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
+    return ProcessPoolExecutor(cores(), mp_context=multiprocessing.get_context("spawn"))
 
 
 def _number(text: str) -> float:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import use_every_core
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
 
 
@@ -32,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", dest="assignments")
     given = parser.parse_args(arguments)
     keep_compiled_programs()
+    use_every_core()
     try:
         return _run(given)
     except (ConfigError, UnknownName) as mistake:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from aleazero.bench.cases import Options, numbers
+from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError
 
 _WIDTH = 150  # where the output is no terminal
@@ -37,6 +38,7 @@ def show(options: Options, *, as_json: bool, verbose: bool) -> int:
         if verbose:
             print(line, file=sys.stderr, flush=True)
 
+    use_every_core()
     outcome = run(options, say)
     if as_json:
         verdict = {"verdict": dataclasses.asdict(outcome.verdict)} if outcome.verdict else {}

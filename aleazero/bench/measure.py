@@ -15,6 +15,7 @@ import jax
 from aleazero.bench import memory
 from aleazero.bench.cases import Case, Cases, Kind, Setup
 from aleazero.bench.timing import Timing, TooShort, interleave
+from aleazero.core.devices import lanes_step
 
 SECONDS = 5.0  # of timing at each size, if nobody says
 GROWS = 0.10  # a doubling that brings less than this more is flat
@@ -96,7 +97,7 @@ def measure_all(kind: Kind, setup: Setup, sizes: Sequence[int], say: Say) -> lis
 
 def discover(kind: Kind, setup: Setup, say: Say) -> list[Size]:
     """Doubles until throughput is flat or memory runs out, then looks around the knee. Sizes in order."""
-    many = jax.local_device_count()
+    many = lanes_step()
     batch = many * (8 if jax.default_backend() == "cpu" else 64)
     found: dict[int, Size] = {}
     flat, base = 0, memory.read().in_use

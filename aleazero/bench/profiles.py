@@ -21,6 +21,7 @@ from typing import Any, Literal
 import jax
 
 from aleazero.config import NOT_SETTINGS, RunConfig
+from aleazero.core.devices import cores, lanes_step
 from aleazero.core.errors import AleaError
 from aleazero.core.game import Game
 from aleazero.core.settings import from_environment, load_file, parse_assignments
@@ -93,8 +94,8 @@ def hardware() -> Hardware:
     if devices[0].platform != "cpu":
         name = devices[0].device_kind
         return Hardware(f"{len(devices)} x {name}" if len(devices) > 1 else name, jax.__version__)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Hardware(f"{cores} {'core' if cores == 1 else 'cores'} of {_processor()}", jax.__version__)
+    count = cores()
+    return Hardware(f"{count} {'core' if count == 1 else 'cores'} of {_processor()}", jax.__version__)
 
 
 def place(kind: str, game: str, preset: str | None, where: Hardware) -> Path:
@@ -210,7 +211,7 @@ def _given(file: Path | None, assignments: Sequence[str], environ: Mapping[str, 
 def _problems(config: RunConfig) -> list[str]:
     game = make_game(config.game)
     found = config.problems() + (config.problems_with(game) if isinstance(game, Game) else [])
-    devices = jax.local_device_count()
+    devices = lanes_step()
     if config.selfplay.num_games % devices:
         found.append(f"{config.selfplay.num_games} is no multiple of the {devices} devices")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from aleazero import engine_players
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
 from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.core.game import Game
 from aleazero.play.luck import Judge, take_off
@@ -236,7 +236,7 @@ def _luck_judge(wanted: str, game: Game, player: AnyPlayer, opponent: AnyPlayer,
             return None
         try:
             if game.spec.name == "backgammon":
-                return engine_players.GnubgJudge(os.cpu_count() or 1)
+                return engine_players.GnubgJudge(cores())
         except MissingExtra:
             pass
         return networks[0].after_rolls if networks else None
@@ -244,7 +244,7 @@ def _luck_judge(wanted: str, game: Game, player: AnyPlayer, opponent: AnyPlayer,
         if game.spec.name != "backgammon":
             problems.append(f"luck is 'gnubg', which knows backgammon, not {game.spec.name}")
             return None
-        return engine_players.GnubgJudge(os.cpu_count() or 1)
+        return engine_players.GnubgJudge(cores())
     if wanted == "network" and not networks:
         problems.append("luck is 'network', but neither player is a network that plays whole turns")
     return networks[0].after_rolls if wanted == "network" and networks else None

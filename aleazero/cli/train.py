@@ -10,6 +10,7 @@ from aleazero.bench.profiles import with_num_games
 from aleazero.cli.main import print_json
 from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import use_every_core
 from aleazero.core.settings import to_dict, to_toml
 from aleazero.runs import runs_root
 from aleazero.runtimes.local import Resume
@@ -30,6 +31,7 @@ def train(
     as_json: bool,
 ) -> int:
     """Trains a new run."""
+    use_every_core()
     config = resolve(game, preset=preset, file=file, assignments=assignments)
     config, told = with_num_games(config, preset, file, assignments)
     if told:
@@ -59,6 +61,7 @@ def go_on(
     as_json: bool,
 ) -> int:
     """Resumes a run."""
+    use_every_core()
     keep_compiled_programs()
     finished = resume(name, runs_root(runs), how, assignments, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, finished.folder.read_config().game, runs, as_json, profile)

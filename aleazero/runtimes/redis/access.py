@@ -1,8 +1,9 @@
 """Who may do what on a run's Redis: tokens, the users they belong to, and the keys a run has.
 
 A token is one secret, of which two are derived: the user's password, which Redis knows only the SHA-256 of, and the key
-that slabs are signed with, which Redis never sees. A worker may add to the stream of slabs and to its own heartbeat,
-and read what is public in its run; that is all. Rules are lists of what is allowed, never of what is not.
+that slabs are signed with, which Redis never sees. A worker may add to its own stream of slabs and to its heartbeat,
+and read what is public in its run; that is all. Streams are not shared, because who may add to one may also empty it
+or, by a very large id, close it to others. Rules are lists of what is allowed, never of what is not.
 Knows neither connections nor what the keys hold.
 """
 
@@ -55,10 +56,9 @@ class Keys:
         """The pattern of all of them."""
         return f"alea:{self.run}:*"
 
-    @property
-    def slabs(self) -> str:
-        """The stream that workers add to."""
-        return f"alea:{self.run}:slabs"
+    def slabs(self, worker: str) -> str:
+        """The stream that a worker adds to."""
+        return f"alea:{self.run}:slabs:{worker}"
 
     @property
     def quarantine(self) -> str:
@@ -215,7 +215,7 @@ def rules(token: Token, *, key_permissions: bool) -> list[str]:
         return [*known, f"~{keys.everything}", *HEAD_CATEGORIES, *HEAD_COMMANDS]
     read, write = ("%R~", "%W~") if key_permissions else ("~", "~")
     allowed = [f"{read}{key}" for key in (keys.public("*"), keys.orders(token.name))]
-    allowed += [f"{write}{key}" for key in (keys.slabs, keys.beat(token.name))]
+    allowed += [f"{write}{key}" for key in (keys.slabs(token.name), keys.beat(token.name))]
     return [*known, *allowed, *WORKER_COMMANDS]
 
 

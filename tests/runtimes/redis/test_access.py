@@ -33,7 +33,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         for key in (party.keys.public("weights"), party.keys.public("config"), party.keys.orders("other")):
             party.head.client.set(key, b"the head's")
         party.head.client.set(party.keys.weights(3), b"the head's")
-        party.head.client.xadd(party.keys.slabs, {b"slab": b"another worker's"})
+        party.head.client.xadd(party.keys.slabs("other"), {b"slab": b"another worker's"})
         party.head.client.xadd(party.keys.quarantine, {b"slab": b"bad"})
         party.head.client.xadd(party.keys.beat("other"), {b"status": b"fine"})
         yield party
@@ -41,6 +41,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 K = Keys("own")
 WEIGHTS, POINTER = K.weights(3), K.public("weights")
+MINE, OTHERS = K.slabs("laptop"), K.slabs("other")
 
 
 def test_a_worker_may_do_what_it_needs(shared: Party) -> None:
@@ -51,8 +52,8 @@ def test_a_worker_may_do_what_it_needs(shared: Party) -> None:
     assert client.get(POINTER) == client.get(WEIGHTS) == b"the head's"
     assert client.get(shared.keys.orders("laptop")) is None
     with client.pipeline(transaction=True) as pipe:
-        pipe.xadd(shared.keys.slabs, {b"slab": b"1"})
-        pipe.xadd(shared.keys.slabs, {b"slab": b"2"})
+        pipe.xadd(shared.keys.slabs("laptop"), {b"slab": b"1"})
+        pipe.xadd(shared.keys.slabs("laptop"), {b"slab": b"2"})
         assert len(pipe.execute()) == 2
     send_beat(link, token, {"games": 5})
     send_beat(link, token, {"games": 6})
@@ -76,22 +77,27 @@ FORBIDDEN: list[tuple[Any, ...]] = [
     ("DEL", POINTER),
     ("UNLINK", POINTER),
     ("EXPIRE", POINTER, 1),
-    ("RENAME", POINTER, K.slabs),
+    ("RENAME", POINTER, MINE),
     ("COPY", POINTER, K.beat("laptop")),
-    ("XREAD", "STREAMS", K.slabs, "0"),
-    ("XRANGE", K.slabs, "-", "+"),
-    ("XREVRANGE", K.slabs, "+", "-"),
-    ("XLEN", K.slabs),
-    ("XINFO", "STREAM", K.slabs),
-    ("XTRIM", K.slabs, "MAXLEN", 0),
-    ("XDEL", K.slabs, "1-1"),
+    ("XREAD", "STREAMS", MINE, "0"),
+    ("XRANGE", MINE, "-", "+"),
+    ("XREVRANGE", MINE, "+", "-"),
+    ("XLEN", MINE),
+    ("XINFO", "STREAM", MINE),
+    ("XTRIM", MINE, "MAXLEN", 0),
+    ("XDEL", MINE, "1-1"),
+    ("XADD", OTHERS, "*", "a", "b"),
+    ("XADD", OTHERS, "MAXLEN", 0, "*", "a", "b"),
+    ("XADD", OTHERS, "18446744073709551615-18446744073709551615", "a", "b"),
+    ("XREAD", "STREAMS", OTHERS, "0"),
+    ("XRANGE", OTHERS, "-", "+"),
     ("XADD", K.quarantine, "*", "a", "b"),
     ("XADD", K.beat("other"), "*", "a", "b"),
-    ("XADD", "alea:another:slabs", "*", "a", "b"),
+    ("XADD", "alea:another:slabs:laptop", "*", "a", "b"),
     ("XRANGE", K.beat("other"), "-", "+"),
     ("GET", K.orders("other")),
     ("GET", "alea:another:public:weights"),
-    ("XGROUP", "CREATE", K.slabs, "g", "0"),
+    ("XGROUP", "CREATE", MINE, "g", "0"),
     ("EVAL", "return 1", 0),
     ("EVALSHA", "0" * 40, 0),
     ("SCRIPT", "LOAD", "return 1"),

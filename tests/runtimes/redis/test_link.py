@@ -183,7 +183,7 @@ def test_a_full_server_stops_only_what_writes(
     own_server.stop()
     small = RedisServer(own_server.folder, own_server.head, max_memory_bytes=used + 2 * 2**20)
     with small:
-        key = own_party.keys.slabs
+        key = own_party.keys.slabs("laptop")
         link.call(lambda client: client.ping(), writes=False)
 
         def fill() -> None:

@@ -53,8 +53,8 @@ def test_what_was_acknowledged_is_there_after_a_kill(kind: str, tmp_path: Path) 
 
         def add(client: redis.Redis) -> list[bytes]:
             with client.pipeline(transaction=True) as pipe:
-                pipe.xadd(party.keys.slabs, {b"slab": b"x" * 1000})
-                pipe.xadd(party.keys.slabs, {b"slab": b"x" * 1000})
+                pipe.xadd(party.keys.slabs("laptop"), {b"slab": b"x" * 1000})
+                pipe.xadd(party.keys.slabs("laptop"), {b"slab": b"x" * 1000})
                 return pipe.execute()
 
         added = [name for _ in range(10) for name in worker.call(add, writes=True)]
@@ -62,7 +62,7 @@ def test_what_was_acknowledged_is_there_after_a_kill(kind: str, tmp_path: Path) 
         server.start()
         assert server.port == port
         assert server.pid not in (None, pid)
-        entries = party.head.call(lambda client: client.xrange(party.keys.slabs), writes=False)
+        entries = party.head.call(lambda client: client.xrange(party.keys.slabs("laptop")), writes=False)
         assert [name for name, _ in entries] == added
         assert all(fields == {b"slab": b"x" * 1000} for _, fields in entries)
         again = worker.call(add, writes=True)
@@ -212,3 +212,15 @@ def test_tls_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
             connect(server.url.replace("rediss", "redis"), head)
         assert caught.value.why == "not_redis"
         assert time.monotonic() - began < 15
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_older_server_first_on_the_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel's own stands first in an activated environment."""
+    old = tmp_path / "redis-server"
+    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    found = find_program()
+    assert not found.bundled
+    assert found.version >= (7, 0)

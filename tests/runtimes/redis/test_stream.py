@@ -21,7 +21,7 @@ from aleazero.runtimes.redis import stream
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.link import Link, make_client
 from aleazero.runtimes.redis.server import RedisServer
-from aleazero.runtimes.redis.stream import Seen, SenderFailed, SlabReader, SlabSender, trim
+from aleazero.runtimes.redis.stream import Entry, Seen, SenderFailed, SlabReader, SlabSender, trim
 from aleazero.runtimes.slabs import SlabSchema
 from tests.runtimes import wire
 from tests.runtimes.redis.conftest import Party
@@ -46,9 +46,9 @@ def sender(link: Link, token: Token, schema: SlabSchema = SCHEMA, queue_rollouts
 def read_all(party: Party, token: Token, schema: SlabSchema, seen: Seen) -> tuple[list[Envelope], int]:
     """What a learner would take, and how many entries there were."""
     reader, taken, entries = SlabReader(party.head, party.keys), [], 0
-    while found := reader.read(count=7):
-        for _, data in found:
-            envelope, _ = unpack_slab(data, schema, lambda _: token.signing_key, run=party.run, newest_version=5)
+    while found := reader.read([token.name], count=7):
+        for entry in found:
+            envelope, _ = unpack_slab(entry.data, schema, lambda _: token.signing_key, run=party.run, newest_version=5)
             entries += 1
             if seen.add(envelope) != "twice":
                 taken.append(envelope)
@@ -68,12 +68,12 @@ def test_what_is_added_arrives_in_order_and_by_source(party: Party) -> None:
         assert sending.drain(10)
         counts = sending.counts
     reader = SlabReader(party.head, party.keys)
-    entries = reader.read(count=100)
-    assert reader.read() == []
+    entries = reader.read(["laptop", "nobody"], count=100)
+    assert reader.read(["laptop"]) == reader.read([]) == []
     assert len(entries) == 10
     ended = 0
-    for number, (_, data) in enumerate(entries):
-        envelope, arrays = unpack_slab(data, SCHEMA, lambda _: token.signing_key, run=party.run, newest_version=5)
+    for number, entry in enumerate(entries):
+        envelope, arrays = unpack_slab(entry.data, SCHEMA, lambda _: token.signing_key, run=party.run, newest_version=5)
         rollout, place = divmod(number, 2)
         assert (envelope.worker, envelope.source, envelope.sequence) == ("laptop", SOURCES[place], rollout)
         assert envelope.weights_version == 5
@@ -84,30 +84,38 @@ def test_what_is_added_arrives_in_order_and_by_source(party: Party) -> None:
     assert counts.slabs_added == counts.slabs_acknowledged == 10
     assert counts.rows_acknowledged == 5 * 24
     assert counts.games_acknowledged == ended > 0
-    assert counts.bytes_acknowledged == sum(len(data) for _, data in entries)
+    assert counts.bytes_acknowledged == sum(len(entry.data) for entry in entries)
 
 
 def test_a_reader_goes_on_where_a_checkpoint_says(party: Party) -> None:
-    ids = [party.head.client.xadd(party.keys.slabs, {b"slab": b"%d" % n}).decode() for n in range(10)]
+    def add(worker: str, count: int) -> list[Entry]:
+        key, texts = party.keys.slabs(worker), [b"%d" % n for n in range(count)]
+        return [Entry(worker, party.head.client.xadd(key, {b"slab": text}).decode(), text) for text in texts]
+
+    one, other, both = add("one", 10), add("other", 3), ["one", "other"]
     first = SlabReader(party.head, party.keys)
-    assert [name for name, _ in first.read(count=4)] == ids[:4]
-    second = SlabReader(party.head, party.keys, last_id=first.last_id)
-    assert second.read(count=100) == [(name, b"%d" % n) for n, name in enumerate(ids)][4:]
-    assert trim(party.head, party.keys, first.last_id) == 3
-    assert second.waiting() == 7
-    assert SlabReader(party.head, party.keys, last_id=first.last_id).read(1)[0][0] == ids[4]
-    assert trim(party.head, party.keys, first.last_id) == 0
+    assert first.read(both, count=4) == one[:4] + other
+    second = SlabReader(party.head, party.keys, first.positions)
+    assert second.read(both, count=100) == one[4:]
+    assert second.positions == {"one": one[-1].id, "other": other[-1].id}
+    assert trim(party.head, party.keys, first.positions) == 3 + 2
+    assert second.waiting(both) == 7 + 1
+    assert SlabReader(party.head, party.keys, first.positions).read(both, count=1) == one[4:5]
+    assert trim(party.head, party.keys, first.positions) == 0
+    assert second.read(["new"]) == [] == SlabReader(party.head, party.keys).read(["new"])
 
 
 def test_a_reader_waits_for_the_first_entry(party: Party) -> None:
     reader = SlabReader(party.head, party.keys)
     began = time.monotonic()
-    assert reader.read(wait_seconds=0.2) == []
+    assert reader.read(["laptop"], wait_seconds=0.2) == []
     assert 0.15 < time.monotonic() - began < 2
     adder = party.link(party.worker())
-    adding = threading.Timer(0.2, lambda: adder.client.xadd(party.keys.slabs, {b"other": b"x"}))
+    adding = threading.Timer(0.2, lambda: adder.client.xadd(party.keys.slabs("laptop"), {b"other": b"x"}))
     adding.start()
-    assert [data for _, data in reader.read(wait_seconds=3)] == [b""], "an entry without a slab is one of no bytes"
+    assert [entry.data for entry in reader.read(["laptop"], wait_seconds=3)] == [b""], (
+        "an entry without a slab is one of no bytes"
+    )
     adding.join()
 
 
@@ -116,7 +124,7 @@ def test_a_kill_of_the_server_loses_nothing(own_server: RedisServer, own_party: 
     killed = threading.Event()
 
     def kill_and_restart() -> None:
-        while own_party.head.client.xlen(own_party.keys.slabs) < 10:
+        while own_party.head.client.xlen(own_party.keys.slabs("laptop")) < 10:
             pass
         assert own_server.pid is not None
         os.kill(own_server.pid, signal.SIGKILL)
@@ -171,11 +179,13 @@ def test_a_full_server_is_waited_for_and_takes_all_in_order(own_server: RedisSer
         seen, taken, reader = Seen(), [], SlabReader(own_party.head, own_party.keys)
 
         def learn() -> None:
-            for name, data in reader.read(count=4):
-                envelope, _ = unpack_slab(data, BIG_SCHEMA, lambda _: token.signing_key, run="own", newest_version=5)
+            for entry in reader.read([token.name], count=4):
+                envelope, _ = unpack_slab(
+                    entry.data, BIG_SCHEMA, lambda _: token.signing_key, run="own", newest_version=5
+                )
                 if seen.add(envelope) != "twice":
                     taken.append((envelope.source, envelope.sequence))
-                trim(own_party.head, own_party.keys, name)
+                trim(own_party.head, own_party.keys, {token.name: entry.id})
 
         with sender(link, token, BIG_SCHEMA) as sending:
             adding = threading.Thread(target=lambda: [sending.add(BIG) for _ in range(25)])
