@@ -15,6 +15,7 @@ import logging
 import math
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -30,25 +31,24 @@ from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import fingerprint
 from aleazero.learn.update import LearnerState
-from aleazero.observe.alarms import Alarm, alarms_of, non_finite, stale_weights
+from aleazero.observe.alarms import Alarm, alarms_of, non_finite
 from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
 from aleazero.observe.sink import Sink
 from aleazero.players import check_game
 from aleazero.replay.log import BackgroundLog, ReplayLog, ReplayLogError
-from aleazero.roles.actor import Actor, compiled_summary
+from aleazero.roles.actor import compiled_summary
 from aleazero.roles.evaluator import Evaluator
 from aleazero.roles.learner import Learner
-from aleazero.roles.ports import LocalWeights, StopSignal
+from aleazero.roles.ports import EpisodeSink, LocalWeights, StopSignal, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Iteration, match_report
 from aleazero.runtimes.profile import profile
+from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay
 
 logger = logging.getLogger(__name__)
 
 PROFILE_AFTER = 200  # updates, in a run that goes on afterwards: replay is filling
 PROFILE_ITERATIONS = 8  # that a cycle of playing and learning may have
-
-Resume = Literal["exact", "weights"]
 
 
 class TrainingStopped(AleaError):  # noqa: N818 - the name says what happened
@@ -58,23 +58,24 @@ class TrainingStopped(AleaError):  # noqa: N818 - the name says what happened
 class LocalRun:
     """A run of one process. `train` runs it to its end, or until it is told to stop."""
 
-    def __init__(self, parts: Parts, folder: RunFolder, sink: Sink, *, root: Path | None = None) -> None:
-        """`root` is where the runs that opponents may name are kept."""
+    def __init__(
+        self,
+        parts: Parts,
+        folder: RunFolder,
+        sink: Sink,
+        *,
+        root: Path | None = None,
+        weights: WeightStore | None = None,
+        make_producer: Callable[[Parts, EpisodeSink, WeightStore], Producer] = SelfPlay,
+    ) -> None:
+        """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default."""
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
-        self._weights = LocalWeights()
+        self._weights = weights or LocalWeights()
         self.replay = parts.make_replay()
         self._disk: ReplayLog | None = None
         self._log: BackgroundLog | None = None
-        self.actor = Actor(
-            parts.make_play(),
-            parts.pace,
-            parts.start_games(),
-            self,
-            self._weights,
-            num_games=config.selfplay.num_games,
-            moves=config.selfplay.moves_per_rollout,
-        )
+        self.producer = make_producer(parts, self, self._weights)
         self.learner = Learner(
             parts.make_update(),
             parts.learning_rate,
@@ -120,13 +121,13 @@ class LocalRun:
         self.learner.publish()
         if self._resumed and not self.replay.num_slabs:
             self.save()  # the checkpoint that gave the weights speaks of a replay that is not there any more
-        while self.actor.rows < config.total_rows and not stop.stop_requested():
-            before = self.actor.rows
+        while self.producer.rows < config.total_rows and not stop.stop_requested():
+            before = self.producer.rows
             self._iterate()
             if self._profile_due(profile_only):
                 self._profile()
             # In this order: a run killed in a match plays it again when it is resumed.
-            if self._due(config.evaluate.every_rows, before) and self.actor.rows < config.total_rows:
+            if self._due(config.evaluate.every_rows, before) and self.producer.rows < config.total_rows:
                 self.evaluate()
             if self._due(config.checkpoint.every_rows, before):
                 self.save()
@@ -134,7 +135,7 @@ class LocalRun:
                 break
         self._catch_up()
         self._report()
-        finished = self.actor.rows >= config.total_rows
+        finished = self.producer.rows >= config.total_rows
         if finished:
             if not self.learner.started:
                 ready, least = self.replay.count_ready(), config.replay.min_rows
@@ -161,7 +162,7 @@ class LocalRun:
             """Iterations up to one that learns, unless that takes too many: rows may have to be played for several."""
             before = self.learner.steps
             for _ in range(PROFILE_ITERATIONS):
-                if self.learner.steps == before and self.actor.rows < self.parts.config.total_rows:
+                if self.learner.steps == before and self.producer.rows < self.parts.config.total_rows:
                     self._iterate()
 
         def settle() -> None:
@@ -200,14 +201,16 @@ class LocalRun:
 
     def _iterate(self) -> None:
         config = self.parts.config
-        slab = self.actor.step()
+        slab = self.producer.step()
+        if slab is None:
+            return
         budgets = (jnp.int32(config.search.max_simulations), jnp.int32(config.selfplay.fast_simulations))
         play = compiled_summary(slab, *budgets)
         updates = self.learner.step()
         self._waiting.append(
             Iteration(
                 step=self.learner.steps,
-                rows=self.actor.rows,
+                rows=self.producer.rows,
                 play=play,
                 updates=updates,
                 learning_rate=self.learner.learning_rate,
@@ -219,9 +222,9 @@ class LocalRun:
             )
         )
         self._catch_up(leave=1)
-        stale = stale_weights(self.actor.version, self.learner.steps) if updates else None
-        if stale:
-            self._raise(stale)
+        alarm = self.producer.alarm(self.learner.steps) if updates else None
+        if alarm:
+            self._raise(alarm)
         if time.monotonic() - self._reported >= config.observe.every_seconds:
             self._report()
 
@@ -233,7 +236,7 @@ class LocalRun:
                 self._raise(alarm)
 
     def _due(self, every: int, before: int) -> bool:
-        return every > 0 and self.actor.rows // every > before // every
+        return every > 0 and self.producer.rows // every > before // every
 
     # ---- reports
 
@@ -266,7 +269,7 @@ class LocalRun:
         return self._before + time.monotonic() - self._began
 
     def _where(self) -> dict[str, Any]:
-        return {"step": self.learner.steps, "rows": self.actor.rows, "seconds": self.seconds}
+        return {"step": self.learner.steps, "rows": self.producer.rows, "seconds": self.seconds}
 
     def _run_report(self, status: Literal["started", "resumed", "done", "stopped", "failed"]) -> RunReport:
         config = self.parts.config
@@ -307,7 +310,7 @@ class LocalRun:
             "weights": self.learner.state.weights,
             "average": self.learner.state.average,
             "optimiser": self.learner.state.optimiser,
-            "games": self.actor.games,
+            **self.producer.arrays(),
         }
         if not config.replay.log:
             arrays["replay"] = self.replay.ring
@@ -332,8 +335,8 @@ class LocalRun:
             "game_version": spec.version,
             "package_version": __version__,
             "config": fingerprint(config),
-            "rows": self.actor.rows,
-            "move": self.actor.move,
+            "rows": self.producer.rows,
+            **self.producer.facts(),
             "slabs": self.replay.num_slabs,
             "sources": sorted(self.replay.sources.items()),
             "learner_started": self.learner.started,
@@ -391,7 +394,7 @@ class LocalRun:
         }
         self.learner.state = _placed(dataclasses.replace(state, **restored))
         self.learner.steps = found.step
-        self.actor.move = facts["move"]
+        self.producer.take_up(found, how)
         self._digest.games = facts["games_finished"]
         self._best = (facts["best"][0], facts["best"][1]) if facts.get("best") else None
         self._before = facts["seconds"]
@@ -408,7 +411,6 @@ class LocalRun:
                 f"checkpoint {found.path} has no replay log to play back: resume from its weights (--resume weights)"
             )
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
-        self.actor.games = self.parts.place_games(checkpoints.restore(found, "games", self.actor.games))
         self.replay.rows_before = facts["rows"] - facts["slabs"] * self.replay.slab_rows
         if logged:
             self._play_back(self._open_log(), facts["slabs"])
