@@ -25,6 +25,7 @@ from aleazero.bench.measure import Ratio, Size, measure
 from aleazero.bench.rules import GAME_ENV
 from aleazero.bench.searches import STOCHASTIC_MCTS, search_cases
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import use_every_core
 from aleazero.core.errors import AleaError
 from aleazero.games.registry import PGX_PREFIX
 from aleazero.observe.jsonl import replace_file
@@ -167,6 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     jax.config.update("jax_platforms", "cpu")
     keep_compiled_programs()
+    use_every_core()
     try:
         if given.record:
             record(given.floors, GROUPS, str(profiles.hardware()), _print)

@@ -19,6 +19,7 @@ from aleazero.bench.cases import SIMULATIONS, Case, Cases, Kind, Setup, Unsuited
 from aleazero.bench.memory import bytes_of
 from aleazero.bench.networks import residual_mlp
 from aleazero.bench.rules import middle_game
+from aleazero.bench.spread import Spread
 from aleazero.bench.timing import Timing
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game, GameSpec
@@ -71,19 +72,22 @@ def _evaluations(
     """Batches judged one after another; with `features` what the network sees is worked out from states each time."""
     batch = states.terminated.shape[0] // _POOL
     pool = states if features else jax.jit(jax.vmap(game.observe))(states)
-    pool = jax.tree.map(lambda x: x.reshape(_POOL, batch, *x.shape[1:]), pool)
-    steps = steps_per_call(batch)
+    spread = Spread.of(batch)
+    pool = spread.lanes(jax.tree.map(lambda x: x.reshape(_POOL, batch, *x.shape[1:]), pool), axis=1)
+    weights, steps = spread.everywhere(weights), steps_per_call(batch)
 
     def evaluations(weights: Weights, pool: Any) -> Array:
+        lanes = jax.tree.leaves(pool)[0].shape[1]
+
         def step(total: Array, number: Array) -> tuple[Array, None]:
             seen = jax.tree.map(lambda x: x[number % _POOL], pool)
             said = judge(weights, jax.vmap(game.observe)(seen) if features else seen)
             # The maximum needs every number of a row: none can be left out.
-            return total + sum(x.reshape(batch, -1).max(-1) for x in jax.tree.leaves(said)), None
+            return total + sum(x.reshape(lanes, -1).max(-1) for x in jax.tree.leaves(said)), None
 
-        return jax.lax.scan(step, jnp.zeros(batch), jnp.arange(steps))[0]
+        return jax.lax.scan(step, jnp.zeros(lanes), jnp.arange(steps))[0]
 
-    program = setup.compile(f"batch {batch} ({name})", evaluations, weights, pool)
+    program = setup.compile(f"batch {batch} ({name})", spread.function(evaluations, None, 1), weights, pool)
     unit = "positions" if features else "evaluations"
     return Case(name, unit, steps * batch, lambda number: program.run(weights, pool), program.seconds)
 
@@ -113,16 +117,21 @@ def _ours(
     (evaluate, weights), batch = network, states.terminated.shape[0]
     base = _search_config(setup) if game is setup.game else SearchConfig()  # a peer's rules know no chance states
     config = dataclasses.replace(base, kind=kind, max_simulations=budget)
-    search, knobs = build_search(game, config), make_knobs(config, noise_fraction=0.25)
+    search, spread = build_search(game, config), Spread.of(batch)
+    weights, knobs = spread.everywhere((weights, make_knobs(config, noise_fraction=0.25)))
+    states, lanes = spread.lanes((states, jnp.arange(batch)))
 
-    def run(weights: Weights, states: Any, number: Array, knobs: Any) -> Array:
-        keys = lane_keys(2, Role.SEARCH, number, jnp.arange(batch))
+    def run(weights: Weights, states: Any, lanes: Array, number: Array, knobs: Any) -> Array:
+        keys = lane_keys(2, Role.SEARCH, number, lanes)
         return search.run(evaluate, weights, states, keys, knobs).policy
 
-    program = setup.compile(f"batch {batch} ({name})", run, weights, states, number_of(0), knobs)
+    def arguments(number: int) -> tuple[Any, ...]:
+        return weights, states, lanes, spread.everywhere(number_of(number)), knobs
+
+    program = setup.compile(f"batch {batch} ({name})", spread.function(run, None, 0, 0, None, None), *arguments(0))
 
     def call(number: int) -> Array:
-        return program.run(weights, states, number_of(number), knobs)
+        return program.run(*arguments(number))
 
     return Case(name, "simulations", budget * batch, call, program.seconds)
 
@@ -142,15 +151,19 @@ def _mctx(
     (evaluate, weights), batch = network, states.terminated.shape[0]
     search = peers.mctx_search(game.env, evaluate, kind, budget)
     seen = jax.vmap(lambda s: s.inner.replace(observation=game.env.observe(s.inner, s.inner.current_player)))
-    states = jax.jit(seen)(states)
+    spread = Spread.of(batch)
+    weights, states = spread.everywhere(weights), spread.lanes(jax.jit(seen)(states))
 
     def run(weights: Weights, states: Any, number: Array) -> Array:
         return search(weights, states, jax.random.fold_in(jax.random.key(3), number)).action_weights
 
-    program = setup.compile(f"batch {batch} ({name})", run, weights, states, number_of(0))
+    def arguments(number: int) -> tuple[Any, ...]:
+        return weights, states, spread.everywhere(number_of(number))
+
+    program = setup.compile(f"batch {batch} ({name})", spread.function(run, None, 0, None), *arguments(0))
 
     def call(number: int) -> Array:
-        return program.run(weights, states, number_of(number))
+        return program.run(*arguments(number))
 
     return Case(name, "simulations", budget * batch, call, program.seconds)
 
