@@ -144,7 +144,7 @@ class SharedParts(Parts):
     def make_replay(self) -> Replay:
         empty = _programs(self)[4]
         replay = copy.copy(empty)
-        replay.config, replay.ring = self.config.replay, _copied(empty.ring)
+        replay.config, replay.ring, replay.sources = self.config.replay, _copied(empty.ring), {}
         return replay
 
 
