@@ -9,11 +9,9 @@ Knows the roles and the run's folder; no training logic is written here.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import logging
 import math
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +19,6 @@ from typing import Any, Literal, NoReturn
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from aleazero import __version__
@@ -35,7 +32,7 @@ from aleazero.observe.alarms import Alarm, alarms_of, non_finite
 from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
 from aleazero.observe.sink import Sink
 from aleazero.players import check_game
-from aleazero.replay.log import BackgroundLog, ReplayLog, ReplayLogError
+from aleazero.replay.log import ReplayLogError
 from aleazero.roles.actor import compiled_summary
 from aleazero.roles.evaluator import Evaluator
 from aleazero.roles.learner import Learner
@@ -44,6 +41,7 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Iteration, match_report
 from aleazero.runtimes.profile import profile
 from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay
+from aleazero.runtimes.slab_log import SlabLog
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +71,7 @@ class LocalRun:
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = weights or LocalWeights()
         self.replay = parts.make_replay()
-        self._disk: ReplayLog | None = None
-        self._log: BackgroundLog | None = None
+        self._log = SlabLog(folder)
         self.producer = make_producer(parts, self, self._weights)
         self.learner = Learner(
             parts.make_update(),
@@ -115,8 +112,8 @@ class LocalRun:
         config = self.parts.config
         self._began = self._reported = time.monotonic()
         self._began_steps = self.learner.steps
-        if self._log is None and config.replay.log:
-            self._open_log()
+        if config.replay.log and not self._log.is_open:
+            self._log.open(self.learner.base_steps)
         self._emit(self._run_report("resumed" if self._resumed else "started"))
         self.learner.publish()
         if self._resumed and not self.replay.num_slabs:
@@ -185,19 +182,13 @@ class LocalRun:
 
     def close(self) -> None:
         """Lets go of the log."""
-        if self._log is not None:
-            with contextlib.suppress(ReplayLogError):  # said already, and nothing depends on it any more
-                self._log.close()
+        self._log.close()
 
     def add(self, slab: Trajectory, source: int = 0) -> None:
         """The actor's sink: replay, and the log beside it."""
         number = self.replay.num_slabs
         self.replay.add(slab, source)
-        if self._log is not None:
-            try:
-                self._log.append(number, _as_dict(slab) | {"source": np.int64(source)})
-            except ReplayLogError as error:
-                self._give_up_log(error)
+        self._log.add(number, slab, source)
 
     def _iterate(self) -> None:
         config = self.parts.config
@@ -301,11 +292,7 @@ class LocalRun:
         if not bool(_all_finite(self.learner.state)):  # the last update's loss says nothing of what it led to
             self._raise(non_finite(self.learner.steps, "a weight", math.nan, self._last_checkpoint()))
         root, config = self.folder.checkpoints, self.parts.config
-        try:
-            if self._log is not None:
-                self._log.flush()
-        except ReplayLogError as error:
-            self._give_up_log(error)
+        self._log.flush()
         arrays = {
             "weights": self.learner.state.weights,
             "average": self.learner.state.average,
@@ -322,7 +309,7 @@ class LocalRun:
             return False
         try:
             checkpoints.prune(root, config.checkpoint.keep_last, [self._best[1]] if self._best else [])
-            self._trim_log()
+            self._log.trim(self.learner.base_steps, self.replay.num_slabs, self.replay.slabs)
         except (checkpoints.CheckpointError, ReplayLogError) as error:
             logger.warning("%s", error)  # what is no longer needed stays, and nothing is lost
         self._emit(CheckpointReport(**self._where(), path=str(path), saved=True))
@@ -344,39 +331,10 @@ class LocalRun:
             "games_finished": self._digest.games,
             "seconds": self.seconds,
             "best": list(self._best) if self._best else None,
-            "replay_logged": self._log is not None,
+            "replay_logged": self._log.is_open,
             "replay_saved": not config.replay.log,
             "warned": sorted(self._warned),
         }
-
-    def _open_log(self) -> ReplayLog:
-        """Replay that begins anew from weights gets a log of its own, so that no older checkpoint reads a later log."""
-        self._disk = ReplayLog(self._log_folder(self.learner.base_steps))
-        self._log = BackgroundLog(self._disk)
-        return self._disk
-
-    def _log_folder(self, base_steps: int) -> Path:
-        return self.folder.replay / f"{base_steps:012d}"
-
-    def _trim_log(self) -> None:
-        """Drops what no kept checkpoint would play back."""
-        if self._log is None or self._disk is None:
-            return
-        needed = {self.learner.base_steps: self.replay.num_slabs}  # by log: slabs at its oldest checkpoint
-        for step in checkpoints.steps(self.folder.checkpoints):
-            with contextlib.suppress(checkpoints.DamagedCheckpoint):
-                facts = checkpoints.read_facts(self.folder.checkpoints, step)
-                base = facts["base_steps"]
-                needed[base] = min(needed.get(base, facts["slabs"]), facts["slabs"])
-        self._disk.drop_before(max(needed[self.learner.base_steps] - self.replay.slabs, 0))
-        for old in self.folder.replay.iterdir():
-            if old not in [self._log_folder(base) for base in needed]:
-                shutil.rmtree(old, ignore_errors=True)
-
-    def _give_up_log(self, error: ReplayLogError) -> None:
-        logger.warning("the replay log is given up, so this run can only be resumed from its weights: %s", error)
-        self.close()
-        self._log = None
 
     def _last_checkpoint(self) -> str:
         known = checkpoints.steps(self.folder.checkpoints)
@@ -403,7 +361,7 @@ class LocalRun:
         if how == "weights":
             self.learner.base_steps = found.step
             self.replay.rows_before = facts["rows"]
-            shutil.rmtree(self._log_folder(found.step), ignore_errors=True)  # of an earlier try from here
+            self._log.forget(found.step)
             return
         logged = self.parts.config.replay.log
         if not facts.get("replay_logged" if logged else "replay_saved"):
@@ -413,29 +371,17 @@ class LocalRun:
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
         self.replay.rows_before = facts["rows"] - facts["slabs"] * self.replay.slab_rows
         if logged:
-            self._play_back(self._open_log(), facts["slabs"])
+            self._play_back(facts["slabs"])
         else:
             ring = checkpoints.restore(found, "replay", self.replay.ring)
             self.replay.restore(ring, facts["slabs"], dict(facts["sources"]))
 
-    def _play_back(self, disk: ReplayLog, slabs: int) -> None:
+    def _play_back(self, slabs: int) -> None:
         """Fills the replay as it was when `slabs` slabs had been added."""
-        disk.truncate(slabs)
+        self._log.open(self.learner.base_steps)
         self.replay.num_slabs = max(slabs - self.replay.slabs, 0)
-        like = _as_dict(self.parts.slab_like())
-        for number, arrays in disk.read(self.replay.num_slabs, slabs):
-            missing = sorted({*like, "source"} - arrays.keys())
-            if missing:
-                raise ReplayLogError(
-                    f"record {number} of the replay log {self._log_folder(self.learner.base_steps)} has no "
-                    f"{', '.join(missing)}: an earlier version wrote it; resume from the weights (--resume weights)"
-                )
-            slab = Trajectory(**{name: jnp.asarray(arrays[name], leaf.dtype) for name, leaf in like.items()})
-            self.replay.add(slab, int(arrays["source"]))
-
-
-def _as_dict(slab: Trajectory) -> dict[str, Any]:
-    return {field.name: getattr(slab, field.name) for field in dataclasses.fields(Trajectory)}
+        for slab, source in self._log.play_back(self.replay.num_slabs, slabs, self.parts.slab_like()):
+            self.replay.add(slab, source)
 
 
 def _placed(state: LearnerState) -> LearnerState:

@@ -35,8 +35,8 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
 # Segments of the replay log are small enough to be dropped, and writing a checkpoint takes long enough to be hit.
 SLOWLY = """
 import functools, os, time
-from aleazero.runtimes import local
-local.ReplayLog = functools.partial(local.ReplayLog, segment_bytes=40_000)
+from aleazero.runtimes import slab_log
+slab_log.ReplayLog = functools.partial(slab_log.ReplayLog, segment_bytes=40_000)
 sync = os.fsync
 os.fsync = lambda handle: (time.sleep(0.01), sync(handle))[1]
 """
