@@ -126,9 +126,10 @@ def make_targets(span: dict[str, Array]) -> Targets:
 @functools.partial(jax.jit, donate_argnums=0)  # so the ring is written in place and never copied
 def remember(ring: Ring, slab: Trajectory, slot: Array) -> Ring:
     """Writes a slab over the oldest one, and the targets of all games that ended in it."""
+    slots = (slot + 1 - REACH + jnp.arange(REACH)) % SLABS  # of the slabs its games lie across, this one last
     predicted = expected_value(SPEC, slab.opinion.astype(jnp.float32))
     thought = opinions(SPEC, TARGETS, slab.opinion, slab.value)  # only of use where td_lambda is below 1
-    return rings.insert(ring, slab, thought, predicted, slot, make_targets, REACH)
+    return rings.insert(ring, slab, thought, predicted, slots, make_targets)
 
 
 # ---- 6. Learning
