@@ -31,8 +31,8 @@ class SearchConfig:
     chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
     reuse: bool = False  # keep the subtree of the move played (PUCT only)
     max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
-    # A simulation's walks as GPU kernels: where there is a GPU; nowhere; anywhere, by an interpreter, to test them.
-    kernels: Literal["auto", "never", "interpreted"] = "auto"
+    # A simulation's walks as GPU kernels: nowhere; where there is a GPU; anywhere, by an interpreter, to test them.
+    kernels: Literal["never", "auto", "interpreted"] = "never"
 
     def problems(self) -> list[str]:
         """What is wrong with it, whatever the game."""
@@ -42,7 +42,7 @@ class SearchConfig:
                 ("kind", ("puct", "gumbel", "direct", "expectimax")),
                 ("chance", ("sampled", "exact", "afterstate")),
                 ("chance_draw", ("quota", "random")),
-                ("kernels", ("auto", "never", "interpreted")),
+                ("kernels", ("never", "auto", "interpreted")),
             )
             if getattr(self, name) not in allowed
         ]

@@ -77,7 +77,7 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
 def test_kernels_are_compiled_for_a_gpu(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as that goes without one: every operation in them is known to the kernels' compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    game, config = patient("pig").game, SearchConfig(kind=kind, max_simulations=8)
+    game, config = patient("pig").game, SearchConfig(kind=kind, max_simulations=8, kernels="auto")
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     program = jax.jit(lambda states, keys: search.run(evaluate, OPINIONATED, states, keys, knobs))
     text = program.trace(positions("pig", 16), keys(16)).lower(lowering_platforms=("cuda",)).as_text()
