@@ -38,7 +38,6 @@ from aleazero.search.tree import (
     write,
 )
 
-STRIDE = 4  # levels walked, or chosen for, at a time: few operations, little waste
 NEW = 2  # places at the start of a path for the nodes a simulation may add
 
 
@@ -130,7 +129,7 @@ class Search:
             edge, child = tree.next_edge[ROOT], tree.next_child[ROOT]
         # The path starts with the nodes this simulation may add, so that they too choose their first edge; then the
         # root; then what the walk meets.
-        path = jnp.full((self.plan.num_nodes + STRIDE + NEW, *root.shape), ROOT, jnp.int32)
+        path = jnp.full((self.plan.num_nodes + self.plan.stride + NEW, *root.shape), ROOT, jnp.int32)
         path = path.at[0].set(tree.next_node).at[NEW - 1].set(tree.next_node + self.plan.slabs - 1)
 
         def goes_on(carry: tuple[Array, Array, Array, Array]) -> Array:
@@ -139,7 +138,7 @@ class Search:
         def stride(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
             path, node, child, length = carry
             steps = []
-            for _ in range(STRIDE):
+            for _ in range(self.plan.stride):
                 node = jnp.where(child > 0, child, node)
                 child = jnp.where(child > 0, rows(tree.next_child, node), child)
                 steps.append(node)
@@ -147,7 +146,7 @@ class Search:
                 jax.lax.dynamic_update_slice(path, jnp.stack(steps), (length, 0)),
                 node,
                 child,
-                length + STRIDE,
+                length + self.plan.stride,
             )
 
         path, parent, child, length = jax.lax.while_loop(goes_on, stride, (path, root, child, jnp.int32(NEW + 1)))
@@ -291,8 +290,8 @@ class Search:
 
         def stride(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             next_edge, next_child, at = carry
-            nodes = jax.lax.dynamic_slice_in_dim(path, at, STRIDE)
-            return *remember(next_edge, next_child, nodes, *self._choose(tree, nodes, knobs)), at + STRIDE
+            nodes = jax.lax.dynamic_slice_in_dim(path, at, self.plan.stride)
+            return *remember(next_edge, next_child, nodes, *self._choose(tree, nodes, knobs)), at + self.plan.stride
 
         next_edge, next_child, _ = jax.lax.while_loop(goes_on, stride, (tree.next_edge, tree.next_child, jnp.int32(0)))
         return replace(tree, next_edge=next_edge, next_child=next_child)

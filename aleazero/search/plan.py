@@ -47,6 +47,11 @@ class Plan:
         return self.config.kernels == "interpreted"
 
     @property
+    def stride(self) -> int:
+        """Levels walked, or chosen for, at a time: a CPU pays for the work, an accelerator for every operation."""
+        return 4 if jax.default_backend() == "cpu" else 16
+
+    @property
     def stops_at_chance(self) -> bool:
         """Whether a new chance node is itself a leaf; otherwise it is passed through by drawing an outcome."""
         return self.explicit and self.config.chance != "sampled"
