@@ -28,6 +28,7 @@ from aleazero.core.errors import AleaError
 from aleazero.core.settings import fingerprint
 from aleazero.engine_players import EnginePlayer
 from aleazero.engines.gnubg_program import GnubgProgram
+from aleazero.observe.jsonl import replace_file
 from aleazero.players import AnyPlayer, NetworkPlayer, TurnNetworkPlayer
 from aleazero.runs import find_run, runs_root
 
@@ -154,15 +155,9 @@ def write_record(path: Path, record: Mapping[str, Any], force: bool = False) -> 
     if problems:
         raise RecordError("\n".join(problems))
     text = json.dumps(record, indent=2, allow_nan=False) + "\n"
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(fresh, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
+        replace_file(path, text.encode())
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise RecordError(f"record {path}: {error}") from error
 
 

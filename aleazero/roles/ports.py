@@ -10,6 +10,13 @@ from aleazero.core.records import Rows, Trajectory, Weights
 class EpisodeSink(Protocol):
     """Takes what an actor played."""
 
+    def add(self, slab: Trajectory) -> None:
+        """Accepts T moves of B games."""
+
+
+class SourcedSink(Protocol):
+    """Takes what several sources played; an `EpisodeSink` where there is but one."""
+
     def add(self, slab: Trajectory, source: int = 0) -> None:
         """Accepts T moves of B games, which go on from the last slab of the same source."""
 

@@ -36,7 +36,7 @@ from aleazero.replay.log import ReplayLogError
 from aleazero.roles.actor import compiled_summary
 from aleazero.roles.evaluator import Evaluator
 from aleazero.roles.learner import Learner
-from aleazero.roles.ports import EpisodeSink, LocalWeights, StopSignal, WeightStore
+from aleazero.roles.ports import LocalWeights, SourcedSink, StopSignal, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Iteration, match_report
 from aleazero.runtimes.profile import profile
@@ -64,7 +64,7 @@ class LocalRun:
         *,
         root: Path | None = None,
         weights: WeightStore | None = None,
-        make_producer: Callable[[Parts, EpisodeSink, WeightStore], Producer] = SelfPlay,
+        make_producer: Callable[[Parts, SourcedSink, WeightStore], Producer] = SelfPlay,
     ) -> None:
         """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default."""
         config = parts.config

@@ -19,7 +19,7 @@ from aleazero.core.game import Game, seat_sign
 from aleazero.core.keys import gumbel_noise, lane_words
 from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
-from aleazero.search import chance, gumbel, kernels, puct
+from aleazero.search import chance, gumbel, puct
 from aleazero.search.leaves import Leaves, NewNodes, make_leaves, read
 from aleazero.search.plan import Plan
 from aleazero.search.settings import Knobs, SearchConfig
@@ -116,6 +116,8 @@ class Search:
         gumbels = self.plan.config.kind == "gumbel"  # whose root's choice depends on the budget: it is not remembered
         due = gumbel.due_visit(tree.priors[ROOT], tree.simulation, knobs) if gumbels else None
         if self.plan.fused:
+            from aleazero.search import kernels  # not every JAX has the compiler that they need
+
             score = gumbel.root_score if gumbels else None
             parent, edge, child = kernels.descend(tree, score, due, interpret=self.plan.interpreted)
             none = jnp.zeros((0, *parent.shape), jnp.int32)
@@ -258,6 +260,7 @@ class Search:
 
     def _visit_and_choose(self, tree: Tree, leaf: Array, value: Array, knobs: Knobs) -> Tree:
         """`_visit`, and then the choice of edges from `leaf` `[B]` to the root, in one kernel."""
+        from aleazero.search import kernels
 
         def draw(words: Array, visits: Array, probs: Array) -> Array:
             return self.plan.draw(words, visits, probs, lambda p: jnp.cumsum(p, -1))

@@ -19,6 +19,7 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
+from aleazero.core.errors import ConfigError
 from aleazero.search.tree import PAD, ROOT, NodeView, Tree
 
 Score = Callable[[NodeView, Array], Array]
@@ -33,17 +34,17 @@ _Carry = tuple[Array, Array, Array, Array, Array]
 _LANES = 8  # of a program: one warp, which has 32 edges of each before it at a time
 
 
-def fits(num_nodes: int, num_lanes: int, num_edges: int) -> bool:
-    """Whether a tree's places can be counted."""
-    return num_nodes * num_lanes * num_edges <= LARGEST
-
-
 def descend(tree: Tree, root_score: RootScore | None, due: Array | None, *, interpret: bool) -> tuple[Array, ...]:
     """Where walks along the remembered edges end: the last node, its edge and what that leads to, `[B]` each.
 
     With `root_score` the root does not follow what it remembers, but chooses by its score and what is `due` `[B]`.
     """
     num_lanes = tree.words.shape[0]
+    if tree.children.size > LARGEST:
+        raise ConfigError(
+            f"search.kernels: trees of {tree.children.shape[0]} nodes with {tree.children.shape[-1]} edges are too "
+            f"large for {num_lanes} games at once: have fewer of one of them, or make search.kernels 'never'"
+        )
     arrays: dict[str, Array] = {"next_edge": tree.next_edge, "next_child": tree.next_child}
     if root_score is not None:
         assert due is not None

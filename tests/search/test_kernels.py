@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -10,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from aleazero.core.errors import ConfigError
 from aleazero.doctor.evaluators import OPINIONATED, hashed
 from aleazero.search.build import build_search
 from aleazero.search.reuse import Reusing
@@ -87,3 +90,14 @@ def test_kernels_are_compiled_for_a_gpu(kind: Any, monkeypatch: pytest.MonkeyPat
 def test_expectations_are_walked_plainly() -> None:
     config = SearchConfig(max_simulations=8, chance="exact", kernels="interpreted")
     assert not build_search(patient("pig").game, config).plan.fused
+
+
+def test_a_tree_whose_places_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.search.kernels.LARGEST", 1000)
+    with pytest.raises(ConfigError, match="13 games at once"):
+        _grown("tictactoe", SearchConfig(max_simulations=8, kernels="interpreted"))
+
+
+def test_without_kernels_their_compiler_is_not_imported() -> None:
+    lines = "import sys, aleazero.search.build, aleazero.cli.main; print('jax.experimental.pallas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -15,12 +15,12 @@ import dataclasses
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 from pathlib import Path
 
 from aleazero.core.errors import AleaError
+from aleazero.observe.jsonl import replace_file
 
 HEAD = "head"  # the name of the user who may do everything in a run
 HEAD_CATEGORIES = ("+@read", "+@write", "+@stream", "+@transaction", "-@dangerous")
@@ -222,15 +222,9 @@ def rules(token: Token, *, key_permissions: bool) -> list[str]:
 def write_private(path: Path, text: str) -> None:
     """Writes a file, whole or not at all, that only its owner may read (mode 0600)."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
+        replace_file(path, text.encode(), mode=0o600)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise AccessError(f"could not write {path}: {error}") from error
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from aleazero import checkpoint as checkpoints
 from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm
-from aleazero.roles.ports import EpisodeSink
+from aleazero.roles.ports import SourcedSink
 from aleazero.runtimes.codec import Envelope, SecretOf, unpack_slab
 from aleazero.runtimes.legal import LegalCheck
 from aleazero.runtimes.redis.access import Keys
@@ -42,7 +42,7 @@ class Intake:
         link: Link,
         keys: Keys,
         schema: SlabSchema,
-        sink: EpisodeSink,
+        sink: SourcedSink,
         *,
         workers: Callable[[], Sequence[str]],
         secret_of: SecretOf,
