@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.bench import peers, spiel
@@ -115,15 +116,19 @@ def _ours(
     setup: Setup, name: str, game: Game, network: tuple[Evaluate, Weights], states: Any, kind: Any, budget: int
 ) -> Case:
     (evaluate, weights), batch = network, states.terminated.shape[0]
-    base = _search_config(setup) if game is setup.game else SearchConfig()  # a peer's rules know no chance states
-    config = dataclasses.replace(base, kind=kind, max_simulations=budget)
+    own = game is setup.game  # a peer's rules know no chance states
+    config = _search_config(setup, kind, budget) if own else SearchConfig(kind=kind, max_simulations=budget)
     search, spread = build_search(game, config), Spread.of(batch)
     weights, knobs = spread.everywhere((weights, make_knobs(config, noise_fraction=0.25)))
     states, lanes = spread.lanes((states, jnp.arange(batch)))
+    times = _searches_per_call(batch, budget)
 
     def run(weights: Weights, states: Any, lanes: Array, number: Array, knobs: Any) -> Array:
-        keys = lane_keys(2, Role.SEARCH, number, lanes)
-        return search.run(evaluate, weights, states, keys, knobs).policy
+        def once(number: Array) -> Array:
+            keys = lane_keys(2, Role.SEARCH, number, lanes)
+            return search.run(evaluate, weights, states, keys, knobs).visits
+
+        return _added(once, number, times)
 
     def arguments(number: int) -> tuple[Any, ...]:
         return weights, states, lanes, spread.everywhere(number_of(number)), knobs
@@ -133,16 +138,17 @@ def _ours(
     def call(number: int) -> Array:
         return program.run(*arguments(number))
 
-    return Case(name, "simulations", budget * batch, call, program.seconds)
+    # Counted, not reckoned: with two leaves in flight a root with one move is visited half as often.
+    return Case(name, "simulations", int(np.asarray(call(0), np.float64).sum()), call, program.seconds)
 
 
-def _search_config(setup: Setup) -> SearchConfig:
+def _search_config(setup: Setup, kind: str, budget: int) -> SearchConfig:
     """How chance is handled and the like; kind and budget are options of their own."""
     given = parse_assignments(setup.options.sets)
     table = given.values.get("search", {})
     if given.values.keys() - {"search"} or not isinstance(table, Mapping):
         raise ConfigError(f"--set is for the search here, as in search.chance=exact; not {', '.join(given.values)}")
-    return build(SearchConfig, [Layer(given.origin, table, given.text)])
+    return build(SearchConfig, [Layer(given.origin, {**table, "kind": kind, "max_simulations": budget}, given.text)])
 
 
 def _mctx(
@@ -153,9 +159,13 @@ def _mctx(
     seen = jax.vmap(lambda s: s.inner.replace(observation=game.env.observe(s.inner, s.inner.current_player)))
     spread = Spread.of(batch)
     weights, states = spread.everywhere(weights), spread.lanes(jax.jit(seen)(states))
+    times = _searches_per_call(batch, budget)
 
     def run(weights: Weights, states: Any, number: Array) -> Array:
-        return search(weights, states, jax.random.fold_in(jax.random.key(3), number)).action_weights
+        def once(number: Array) -> Array:
+            return search(weights, states, jax.random.fold_in(jax.random.key(3), number)).action_weights
+
+        return _added(once, number, times)
 
     def arguments(number: int) -> tuple[Any, ...]:
         return weights, states, spread.everywhere(number_of(number))
@@ -165,7 +175,20 @@ def _mctx(
     def call(number: int) -> Array:
         return program.run(*arguments(number))
 
-    return Case(name, "simulations", budget * batch, call, program.seconds)
+    return Case(name, "simulations", times * budget * batch, call, program.seconds)
+
+
+def _searches_per_call(batch: int, budget: int) -> int:
+    """As self-play searches, one after another; together about as many evaluations as the network's own case has."""
+    return max(steps_per_call(batch) // budget, 1)
+
+
+def _added(search: Callable[[Array], Array], number: Array, times: int) -> Array:
+    """What `times` searches found, added up; they are numbered from `number` times `times` on."""
+    like = jax.eval_shape(search, number)
+    return jax.lax.fori_loop(
+        0, times, lambda i, found: found + search(number * times + i), jnp.zeros(like.shape, like.dtype)
+    )
 
 
 def _build_search(setup: Setup, batch: int) -> Cases:
@@ -237,7 +260,8 @@ def _check_states(setup: Setup, batch: int) -> None:
 
 def _misfit_search(setup: Setup) -> str | None:
     spec, kind, peer = setup.game.spec, setup.options.kind, setup.options.compare
-    _search_config(setup).check(spec)
+    for search in setup.options.search or ("puct",):
+        _search_config(setup, search, 1).check(spec)
     if kind == "mcts" and spec.chance == "explicit":
         return f"{spec.name} has chance states: its search is measured by stochastic-mcts"
     if kind == "stochastic-mcts" and spec.chance != "explicit":

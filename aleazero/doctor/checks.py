@@ -82,12 +82,12 @@ class Patient:
         return hashed(self.game)
 
     @functools.cache  # noqa: B019 - lives as long as the examination
-    def compiled(self, kind: str, chance: str = "sampled") -> tuple[Search, Any]:
+    def compiled(self, kind: str, chance: str = "sampled", in_flight: int = 1) -> tuple[Search, Any]:
         """A search, and it compiled as `(states, keys, knobs, loudness) -> (tree, result)`; one serves many checks."""
         room = (
             max(TREE, self.budget, 4 * self.game.spec.max_legal**2 if self.refutes else 0) if kind == "puct" else TREE
         )
-        search = self.search(kind=kind, chance=chance, max_simulations=room)
+        search = self.search(kind=kind, chance=chance, in_flight=in_flight, max_simulations=room)
 
         def run(states: Any, keys: Array, knobs: Knobs, loudness: Array) -> tuple[Tree, SearchResult]:
             tree = search.plant(self.evaluate, loudness, states, keys, knobs)
@@ -97,11 +97,11 @@ class Patient:
         return search, jax.jit(run)
 
     def run(
-        self, states: Any, simulations: int, *, kind: str = "puct", chance: str = "sampled",
+        self, states: Any, simulations: int, *, kind: str = "puct", chance: str = "sampled", in_flight: int = 1,
         loudness: np.ndarray = OPINIONATED, **knobs: Any,
     ) -> tuple[Search, Tree, SearchResult]:  # fmt: skip
         """Searches from states `[B]` by a shared compiled search."""
-        search, run = self.compiled(kind, chance)
+        search, run = self.compiled(kind, chance, in_flight)
         settings = make_knobs(search.plan.config, simulations=simulations, **knobs)
         return search, *run(states, keys_for(states), settings, loudness)
 

@@ -20,10 +20,11 @@ from aleazero.core.keys import gumbel_noise, lane_words
 from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
 from aleazero.search import chance, gumbel, puct
-from aleazero.search.leaves import Leaves, NewNodes, make_leaves, read
+from aleazero.search.leaves import Leaves, NewNodes, in_a_row, make_leaves, read
 from aleazero.search.plan import Plan
 from aleazero.search.settings import Knobs, SearchConfig
 from aleazero.search.tree import (
+    NOWHERE,
     ROOT,
     WORD,
     NodeView,
@@ -78,7 +79,7 @@ class Search:
             return self.absorb(tree, leaves, evaluate(weights, leaves.observation), knobs)
 
         budget = jnp.minimum(knobs.simulations, self.plan.config.max_simulations)  # make_knobs refuses more
-        grown: Tree = jax.lax.fori_loop(0, budget, simulate, tree)
+        grown: Tree = jax.lax.fori_loop(0, -(-budget // self.plan.in_flight), simulate, tree)
         return grown
 
     def plant(self, evaluate: Evaluate, weights: Weights, states: Any, keys: Array, knobs: Knobs) -> Tree:
@@ -89,7 +90,7 @@ class Search:
             fresh_keys = jax.random.wrap_key_data(jnp.stack(fresh, -1), impl=jax.random.key_impl(keys))
             states = jax.vmap(game.reseed)(states, fresh_keys)
         prediction = evaluate(weights, jax.vmap(game.observe)(states))
-        priors, actions = self.plan.decision_edges(prediction.logits, states)
+        priors, actions = self.plan.decision_edges(prediction.logits, jax.vmap(game.legal_list)(states))
         bonus = jnp.zeros_like(priors)
         if kind == "gumbel":
             bonus = knobs.gumbel_scale * gumbel_noise(noise_words, priors.shape[-1])
@@ -113,26 +114,19 @@ class Search:
 
     def descend(self, tree: Tree, knobs: Knobs) -> Leaves:
         """Walks from the root along the edges the nodes remember, to where the tree ends."""
-        gumbels = self.plan.config.kind == "gumbel"  # whose root's choice depends on the budget: it is not remembered
-        due = gumbel.due_visit(tree.priors[ROOT], tree.simulation, knobs) if gumbels else None
         if self.plan.fused:
             from aleazero.search import kernels  # not every JAX has the compiler that they need
 
-            score = gumbel.root_score if gumbels else None
-            parent, edge, child = kernels.descend(tree, score, due, interpret=self.plan.interpreted)
+            there, parent, edge, child = kernels.descend(tree, self._dues(tree, knobs), interpret=self.plan.interpreted)
             none = jnp.zeros((0, *parent.shape), jnp.int32)
-            return make_leaves(self.plan, tree, parent, edge, jnp.maximum(-child, 0), none, jnp.int32(0))
-        root = jnp.full(tree.words.shape, ROOT, jnp.int32)
-        if due is not None:
-            here = view(tree, root)
-            edge = _argmax(gumbel.root_score(here, tree.root_bonus, due))
-            child = edge_of(here.children, edge)
-        else:
-            edge, child = tree.next_edge[ROOT], tree.next_child[ROOT]
-        # The path starts with the nodes this simulation may add, so that they too choose their first edge; then the
+            return make_leaves(self.plan, tree, there, parent, edge, jnp.maximum(-child, 0), none, jnp.int32(0))
+        there, edge, child = self._set_out(tree, knobs)
+        root = jnp.full(edge.shape, ROOT, jnp.int32)
+        # A path starts with the nodes this simulation may add, so that they too choose their first edge; then the
         # root; then what the walk meets.
+        new = tree.next_node + self.plan.slabs * jnp.arange(self.plan.in_flight)[:, None]
         path = jnp.full((self.plan.num_nodes + self.plan.stride + NEW, *root.shape), ROOT, jnp.int32)
-        path = path.at[0].set(tree.next_node).at[NEW - 1].set(tree.next_node + self.plan.slabs - 1)
+        path = path.at[0].set(new).at[NEW - 1].set(new + self.plan.slabs - 1)
 
         def goes_on(carry: tuple[Array, Array, Array, Array]) -> Array:
             return (carry[2] > 0).any()
@@ -145,7 +139,7 @@ class Search:
                 child = jnp.where(child > 0, rows(tree.next_child, node), child)
                 steps.append(node)
             return (
-                jax.lax.dynamic_update_slice(path, jnp.stack(steps), (length, 0)),
+                jax.lax.dynamic_update_slice(path, jnp.stack(steps), (length, 0, 0)),
                 node,
                 child,
                 length + self.plan.stride,
@@ -153,7 +147,24 @@ class Search:
 
         path, parent, child, length = jax.lax.while_loop(goes_on, stride, (path, root, child, jnp.int32(NEW + 1)))
         edge = jnp.where(parent == ROOT, edge, rows(tree.next_edge, parent))
-        return make_leaves(self.plan, tree, parent, edge, jnp.maximum(-child, 0), path, length)
+        return make_leaves(self.plan, tree, there, parent, edge, jnp.maximum(-child, 0), path, length)
+
+    def _dues(self, tree: Tree, knobs: Knobs) -> Array | None:
+        """What `[K, B]` a Gumbel root chooses by: it depends on the budget, so its choice is not remembered."""
+        if self.plan.config.kind != "gumbel":
+            return None
+        return gumbel.due_visits(tree.priors[ROOT], tree.simulation, knobs, self.plan.in_flight)
+
+    def _set_out(self, tree: Tree, knobs: Knobs) -> tuple[Array, Array, Array]:
+        """Whether descents set out, the root's edges they take, and where those lead, `[K, B]` each."""
+        dues = self._dues(tree, knobs)
+        if dues is None:
+            edge = tree.next_edge[ROOT][None]
+            return jnp.ones(edge.shape, bool), edge, tree.next_child[ROOT][None]
+        root = view(tree, jnp.full(tree.words.shape, ROOT, jnp.int32))
+        edges, there = gumbel.take_edges(root, tree.root_bonus, list(dues))
+        children = [jnp.where(goes, edge_of(root.children, edge), 0) for edge, goes in zip(edges, there, strict=True)]
+        return jnp.stack(there), jnp.stack(edges), jnp.stack(children)
 
     # ---- absorb
 
@@ -164,84 +175,91 @@ class Search:
         The barrier keeps the compiler to that order; otherwise it would copy whole arrays to read the old ones late.
         """
         leaves, prediction = jax.lax.optimization_barrier((leaves, prediction))  # type: ignore[no-untyped-call]
-        fresh = leaves.revisit == 0
-        words = self.plan.chance_words(tree.words, tree.simulation)
-        nodes, value, asked = self._new_nodes(tree.next_node, words, leaves, prediction)
-        top = jnp.where(leaves.passes, tree.next_node, nodes.links)  # what hangs below the parent's edge
+        fresh = leaves.there & (leaves.revisit == 0)
+        nodes, value, asked = self._new_nodes(tree, leaves, prediction)
+        first = nodes.at - (self.plan.slabs - 1)
+        top = jnp.where(leaves.passes, first, nodes.links)  # what hangs below the parent's edge
         tree = replace(
             tree,
-            children=link(tree.children, leaves.parent, leaves.edge, jnp.where(fresh, top, -leaves.revisit)),
+            children=link(
+                tree.children, leaves.parent, leaves.edge, jnp.where(fresh, top, -leaves.revisit), leaves.there
+            ),
         )
         tree = self._write(tree, tree.next_node, nodes)
         brought = jnp.where(fresh, value, leaves.known)
         tree = replace(
             tree,
-            next_node=tree.next_node + self.plan.slabs,
-            evaluations=tree.evaluations + jnp.where(fresh, asked, 0),
-            low=jnp.minimum(tree.low, brought),
-            high=jnp.maximum(tree.high, brought),
-            simulation=tree.simulation + 1,
+            next_node=tree.next_node + self.plan.in_flight * self.plan.slabs,
+            evaluations=tree.evaluations + jnp.where(fresh, asked, 0).sum(0),
+            low=jnp.minimum(tree.low, jnp.where(leaves.there, brought, jnp.inf).min(0)),
+            high=jnp.maximum(tree.high, jnp.where(leaves.there, brought, -jnp.inf).max(0)),
+            simulation=tree.simulation + self.plan.in_flight,
         )
         leaf = jnp.where(fresh, nodes.at, leaves.revisit)
         if self.plan.fused:
-            return self._visit_and_choose(tree, leaf, brought, knobs)
-        line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)
-        tree = self._visit(tree, leaf, line, brought)
+            return self._visit_and_choose(tree, jnp.where(leaves.there, leaf, NOWHERE), brought, knobs)
+        own = nodes.lineage[self.plan.slabs - 1 :: self.plan.slabs]
+        lines = jnp.where(fresh[..., None], own, jnp.where(leaves.there[..., None], leaves.line, jnp.uint32(0)))
+        for k in range(self.plan.in_flight):
+            tree = self._visit(tree, leaf[k], lines[k], brought[k])
         return self._choose_on_path(tree, leaves.path, leaves.length, knobs)
 
-    def _new_nodes(
-        self, first: Array, words: Array, leaves: Leaves, prediction: Prediction
-    ) -> tuple[NewNodes, Array, Array]:
-        """The slabs a simulation adds from node `first` on, the leaf's value `[B]`, and its evaluations `[B]`."""
-        plan, leaf = self.plan, leaves.state
+    def _new_nodes(self, tree: Tree, leaves: Leaves, prediction: Prediction) -> tuple[NewNodes, Array, Array]:
+        """The slabs that simulations add, the leaves' values `[K, B]`, and their evaluations `[K, B]`."""
+        plan, leaf, lanes = self.plan, leaves.state, leaves.parent.shape
         value, logits, outcome_values, asked = read(plan, leaves, prediction)
-        priors, actions = plan.decision_edges(logits, leaf)
+        priors, actions = plan.decision_edges(logits, leaves.legal)
         turn = seat_sign(leaf.to_play)
         if plan.stops_at_chance:
             lane = leaf.is_chance[:, None]
             probs, outcomes = plan.chance_edges(leaf)
             priors, actions = jnp.where(lane, probs, priors), jnp.where(lane, outcomes, actions)
             turn = jnp.where(leaf.is_chance, 0.0, turn)
+        first = tree.next_node + jnp.broadcast_to(plan.slabs * jnp.arange(plan.in_flight)[:, None], lanes)
         at = first + plan.slabs - 1
-        links = jnp.where(leaf.terminated, -at, at)
-        fresh = leaves.revisit == 0
-        node = NewNodes(
-            at=at,
-            links=links,
-            states=jax.vmap(plan.game.pack)(leaf)[None],
-            turn=turn[None],
-            actions=actions[None],
-            priors=priors[None],
-            children=jnp.zeros((1, *priors.shape), jnp.int32),
-            outcome_values=outcome_values,
-            raw=value[None],
-            lineage=extend_lineage(leaves.line, at, fresh)[None],
-            parents=leaves.parent[None],
-            chance_words=words,
-        )
-        return (self._below_middle(first, node, leaves) if plan.slabs == 2 else node), value, asked
+        links = jnp.where(leaf.terminated.reshape(lanes), -at, at)
+        line = extend_lineage(leaves.line, at, leaves.there & (leaves.revisit == 0))
+        slabs = {
+            "states": jax.vmap(plan.game.pack)(leaf),
+            "turn": turn,
+            "actions": actions,
+            "priors": priors,
+            "children": jnp.zeros(priors.shape, jnp.int32),
+            "raw": value,
+            "lineage": in_a_row(line),
+            "parents": in_a_row(leaves.parent),
+        }
+        slabs = {name: field.reshape(1, *lanes, *field.shape[1:]) for name, field in slabs.items()}
+        if plan.slabs == 2:
+            slabs = self._below_middle(first, links, slabs, leaves)
+        # Simulation by simulation, as they would come one after the other.
+        in_turn = {name: in_a_row(x.swapaxes(0, 1)) for name, x in slabs.items()}
+        words = plan.chance_words(tree.words, tree.simulation)
+        nodes = NewNodes(at=at, links=links, outcome_values=outcome_values, chance_words=words, **in_turn)
+        return nodes, value.reshape(lanes), asked.reshape(lanes)
 
-    def _below_middle(self, first: Array, node: NewNodes, leaves: Leaves) -> NewNodes:
+    def _below_middle(self, first: Array, links: Array, leaf: dict[str, Array], leaves: Leaves) -> dict[str, Array]:
         """The leaf's slab behind that of the chance node it is reached through, in lanes that pass through one."""
-        plan, passes = self.plan, leaves.passes
+        plan, passes, lanes = self.plan, leaves.passes, leaves.parent.shape
         probs, outcomes = plan.chance_edges(leaves.middle)
-        line = extend_lineage(leaves.line, first, passes)
-        below = jnp.where(jnp.arange(plan.num_edges)[None] == leaves.outcome[:, None], node.links[:, None], 0)
-
-        def stack(middle: Array, leaf: Array) -> Array:
-            return jnp.concatenate([middle[None].astype(leaf.dtype), leaf])
-
-        return replace(
-            node,
-            states=stack(jax.vmap(plan.game.pack)(leaves.middle), node.states),
-            turn=stack(jnp.zeros_like(node.turn[0]), node.turn),
-            actions=stack(outcomes, node.actions),
-            priors=stack(probs, node.priors),
-            children=stack(below, node.children),
-            raw=stack(jnp.zeros_like(node.raw[0]), node.raw),
-            lineage=stack(line, node.lineage | jnp.where(passes[:, None], line, 0)[None]),
-            parents=stack(leaves.parent, jnp.where(passes, first, leaves.parent)[None]),
-        )
+        line = extend_lineage(leaves.line, first, passes & leaves.there)
+        edges = jnp.arange(plan.num_edges)[None, None]
+        below = jnp.where(edges == leaves.outcome[..., None], links[..., None], 0)
+        middle = {
+            "states": jax.vmap(plan.game.pack)(leaves.middle),
+            "turn": jnp.zeros(lanes, leaf["turn"].dtype),
+            "actions": outcomes,
+            "priors": probs,
+            "children": below,
+            "raw": jnp.zeros(lanes, leaf["raw"].dtype),
+            "lineage": line,
+            "parents": leaves.parent,
+        }
+        leaf = leaf | {
+            "lineage": leaf["lineage"] | jnp.where(passes[..., None], line, jnp.uint32(0))[None],
+            "parents": jnp.where(passes, first, leaves.parent)[None],
+        }
+        return {name: jnp.concatenate([middle[name].reshape(x.shape).astype(x.dtype), x]) for name, x in leaf.items()}
 
     def _write(self, tree: Tree, first: Array, nodes: NewNodes) -> Tree:
         """Writes the slabs `[S, B, ...]` from node `first` on."""
@@ -259,7 +277,7 @@ class Search:
         return replace(tree, stats=stats)
 
     def _visit_and_choose(self, tree: Tree, leaf: Array, value: Array, knobs: Knobs) -> Tree:
-        """`_visit`, and then the choice of edges from `leaf` `[B]` to the root, in one kernel."""
+        """`_visit`, and then the choice of edges from leaves `[K, B]` to the root, in one kernel."""
         from aleazero.search import kernels
 
         def draw(words: Array, visits: Array, probs: Array) -> Array:
@@ -293,7 +311,7 @@ class Search:
 
         def stride(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             next_edge, next_child, at = carry
-            nodes = jax.lax.dynamic_slice_in_dim(path, at, self.plan.stride)
+            nodes = in_a_row(jax.lax.dynamic_slice_in_dim(path, at, self.plan.stride))
             return *remember(next_edge, next_child, nodes, *self._choose(tree, nodes, knobs)), at + self.plan.stride
 
         next_edge, next_child, _ = jax.lax.while_loop(goes_on, stride, (tree.next_edge, tree.next_child, jnp.int32(0)))
@@ -315,7 +333,7 @@ class Search:
         root = view(tree, jnp.full(tree.words.shape, ROOT, jnp.int32))
         if self.plan.config.kind == "gumbel":
             policy = gumbel.improved_policy(root)
-            edge = _argmax(gumbel.best_score(root, tree.root_bonus))
+            edge = gumbel.greatest(gumbel.best_score(root, tree.root_bonus))
         else:
             policy = puct.policy(root)
             edge = puct.choose(tree.action_words, policy, root.priors, knobs.temperature)

@@ -9,9 +9,11 @@ Knows no game and no network.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from aleazero.search.settings import Knobs
 from aleazero.search.tree import PAD, NodeView, edge_of
@@ -27,10 +29,47 @@ def score(node: NodeView) -> Array:
     return jnp.where(node.priors >= 0, lag, -jnp.inf)
 
 
-def due_visit(priors: Array, simulation: Array, knobs: Knobs) -> Array:
-    """`[B]`: the visits of the edges whose turn it is at roots of priors `[B, E]`, in sequential halving."""
+def due_visits(priors: Array, simulation: Array, knobs: Knobs, in_flight: int) -> Array:
+    """`[K, B]`: the visits of the edges whose turn it is at roots of priors `[B, E]`, in sequential halving.
+
+    For this simulation and those in flight with it; -1 where one must not be: beyond the budget, or where a root has
+    one edge to look at, which is then visited once where others are K times.
+    """
     considered = jnp.minimum((priors >= 0).sum(-1), knobs.max_considered)
-    return halving_visit(priors.shape[-1], considered, knobs.simulations, simulation)
+    dues = []
+    for place in range(in_flight):
+        number = simulation + place
+        due = halving_visit(priors.shape[-1], considered, knobs.simulations, number)
+        alone = simulation // in_flight if place == 0 else -1
+        dues.append(jnp.where(considered > 1, jnp.where((place == 0) | (number < knobs.simulations), due, -1), alone))
+    return jnp.stack(dues)
+
+
+def take_edges(root: NodeView, gumbel: Array, dues: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """The edges that descents in flight take from the root, all different, and whether each sets out; `[B]` each.
+
+    A round visits each of its edges once, and what one visit brings changes nothing below the others: their order does
+    not matter, and two descents at a time find what one after the other would. Only where a round ends between them
+    does the second one choose without knowing what the first will bring. One that does not set out has its edge.
+    """
+    scores = root_score(root, gumbel, dues[0])
+    edges, sets_out = [greatest(scores)], [dues[0] >= 0]
+    places = lax.broadcasted_iota(jnp.int32, root.priors.shape, root.priors.ndim - 1)
+    pending = places == edges[0][:, None]
+    for due in dues[1:]:
+        scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due))
+        goes = (scores.max(-1) > -jnp.inf) & (due >= 0)
+        edge = jnp.where(goes, greatest(scores), edges[0])
+        edges.append(edge)
+        sets_out.append(goes)
+        pending = pending | (places == edge[:, None])
+    return edges, sets_out
+
+
+def greatest(scores: Array) -> Array:
+    """The first of the greatest of scores `[*, E]`. By comparison, which kernels know too."""
+    edge = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
+    return jnp.min(jnp.where(scores == jnp.max(scores, -1, keepdims=True), edge, scores.shape[-1] - 1), -1)
 
 
 def root_score(root: NodeView, gumbel: Array, due: Array) -> Array:

@@ -20,48 +20,48 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from aleazero.core.errors import ConfigError
-from aleazero.search.tree import PAD, ROOT, NodeView, Tree
+from aleazero.search import gumbel
+from aleazero.search.tree import NOWHERE, PAD, ROOT, NodeView, Tree
 
 Score = Callable[[NodeView, Array], Array]
 """`score(nodes, exploration) -> [*, E]`: how much each edge should be followed next."""
 Draw = Callable[[Array, Array, Array], Array]
 """`draw(words, visits, probs) -> [*]`: the outcome that a visit to a chance node takes."""
-RootScore = Callable[[NodeView, Array, Array], Array]
-"""`score(root, bonus, due) -> [*, E]`: the same at a root that chooses in every simulation."""
 
 LARGEST = 2**31 - 1  # places in an array are counted in 32 bits
-_Carry = tuple[Array, Array, Array, Array, Array]
-_LANES = 8  # of a program: one warp, which has 32 edges of each before it at a time
+_Edges = tuple[Array, Array]  # children and priors [L, E'] of a node
+_Carry = tuple[Array, _Edges, Array, Array, Array, Array, Array]
+_LANES = 2  # of a program: one warp. Measured: fewer leave threads idle, more wait for the deepest of them
 
 
-def descend(tree: Tree, root_score: RootScore | None, due: Array | None, *, interpret: bool) -> tuple[Array, ...]:
-    """Where walks along the remembered edges end: the last node, its edge and what that leads to, `[B]` each.
+def descend(tree: Tree, dues: Array | None, *, interpret: bool) -> tuple[Array, Array, Array, Array]:
+    """Whether walks set out, and where they end: the last node, its edge and what that leads to, `[K, B]` each.
 
-    With `root_score` the root does not follow what it remembers, but chooses by its score and what is `due` `[B]`.
+    They follow the edges that nodes remember; with `dues` `[K, B]` the root chooses by what is due, for K at a time.
     """
-    num_lanes = tree.words.shape[0]
+    num_lanes, flights = tree.words.shape[0], 1 if dues is None else dues.shape[0]
     if tree.children.size > LARGEST:
         raise ConfigError(
             f"search.kernels: trees of {tree.children.shape[0]} nodes with {tree.children.shape[-1]} edges are too "
             f"large for {num_lanes} games at once: have fewer of one of them, or make search.kernels 'never'"
         )
     arrays: dict[str, Array] = {"next_edge": tree.next_edge, "next_child": tree.next_child}
-    if root_score is not None:
-        assert due is not None
-        arrays |= _looked_at(tree) | {"bonus": tree.root_bonus, "due": due, "width": tree.high - tree.low}
-    kernel = functools.partial(_descend, root_score, tuple(arrays), tree.children.shape)
-    out = [_flat(tree.words.astype(jnp.int32))] * 3
-    found: tuple[Array, ...] = _call(kernel, out, arrays, {}, num_lanes, interpret)
-    return found
+    if dues is not None:
+        arrays |= _looked_at(tree) | {"bonus": tree.root_bonus, "dues": dues, "width": tree.high - tree.low}
+    kernel = functools.partial(_descend, flights, tuple(arrays), tree.children.shape)
+    out = [jax.ShapeDtypeStruct((flights * num_lanes,), jnp.int32)] * 4  # type: ignore[no-untyped-call]
+    found = _call(kernel, out, arrays, {}, num_lanes, interpret)
+    there, parent, edge, child = (array.reshape(flights, num_lanes) for array in found)
+    return there != 0, parent, edge, child
 
 
 def ascend(
     tree: Tree, leaf: Array, value: Array, score: Score, exploration: Array, draw: Draw | None, *, interpret: bool
 ) -> tuple[Array, Array, Array]:
-    """Stats, next edges and next children after a visit to `leaf` `[B]` that brought `value` `[B]`, seat 0's side.
+    """Stats, next edges and next children after visits to leaves `[K, B]` that brought `value` `[K, B]`, seat 0's side.
 
-    Every node from the leaf to the root counts the visit, and chooses the edge to follow next: by `score`, or, where
-    nature decides, by `draw`.
+    Every node from a leaf to the root counts the visit, and chooses the edge to follow next: by `score`, or, where
+    nature decides, by `draw`. A leaf may be NOWHERE. Those of a lane count one after the other.
     """
     arrays = {"leaf": leaf, "value": value, "width": tree.high - tree.low, "exploration": exploration[None]}
     arrays |= {"parents": tree.parents} | _looked_at(tree)
@@ -70,10 +70,10 @@ def ascend(
     changed = {"next_edge": tree.next_edge, "next_child": tree.next_child}
     arrays |= changed
     out = {"stats": tree.stats} | changed
-    kernel = functools.partial(_ascend, score, draw, tuple(arrays), tree.children.shape)
+    kernel = functools.partial(_ascend, leaf.shape[0], score, draw, tuple(arrays), tree.children.shape, interpret)
     shapes = [_flat(array) for array in out.values()]
     aliases = {list(arrays).index(name): place for place, name in enumerate(out)}
-    stats, edges, children = _call(kernel, shapes, arrays, aliases, leaf.shape[0], interpret)
+    stats, edges, children = _call(kernel, shapes, arrays, aliases, leaf.shape[1], interpret)
     return (
         stats.reshape(tree.stats.shape),
         edges.reshape(tree.next_edge.shape),
@@ -112,19 +112,28 @@ def _looked_at(tree: Tree) -> dict[str, Array]:
 # ---- inside the kernels: values are [L] or [L, E'], E' the edges filled up to a power of two
 
 
-def _descend(root_score: RootScore | None, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
+def _descend(flights: int, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
     of = dict(zip(names, refs, strict=False))
-    parents, edges, children = refs[len(names) :]
     _, num_lanes, _ = shape
     lane, here = _lanes(num_lanes)
     node = jnp.zeros_like(lane)
-    if root_score is None:
-        edge, child = _load(of["next_edge"], lane, here, 0), _load(of["next_child"], lane, here, 0)
+    if "dues" not in of:
+        edges, there = [_load(of["next_edge"], lane, here, 0)], [here]
+        children = [_load(of["next_child"], lane, here, 0)]
     else:
-        root = _look(of, shape, node, lane, here, None)
+        root = _look(of, shape, node, lane, here, _edges(of, shape, node, lane, here), None)
         bonus = _load(of["bonus"], *_row(lane, shape, here), 0.0)
-        edge = _greatest(root_score(root, bonus, _load(of["due"], lane, here, 0)))
-        child = _at(root.children, edge)
+        dues = [_load(of["dues"], k * num_lanes + lane, here, 0) for k in range(flights)]
+        edges, there = gumbel.take_edges(root, bonus, dues)
+        children = [jnp.where(goes, _at(root.children, edge), 0) for edge, goes in zip(edges, there, strict=True)]
+    for k in range(flights):
+        found = there[k].astype(jnp.int32), *_walk(of, num_lanes, lane, edges[k], children[k])
+        for ref, new in zip(refs[len(names) :], found, strict=True):
+            _store(ref, k * num_lanes + lane, here, new)
+
+
+def _walk(of: dict[str, Any], num_lanes: int, lane: Array, edge: Array, child: Array) -> tuple[Array, Array, Array]:
+    """The last node, its edge and what that leads to, of walks that leave the root by `edge` to `child` `[L]`."""
 
     def goes_on(carry: tuple[Array, Array]) -> Array:
         return jnp.max(carry[1]) > 0
@@ -135,31 +144,33 @@ def _descend(root_score: RootScore | None, names: tuple[str, ...], shape: tuple[
         node = jnp.where(down, child, node)
         return node, jnp.where(down, _load(of["next_child"], node * num_lanes + lane, down, 0), child)
 
-    node, child = lax.while_loop(goes_on, step, (node, child))
+    node, child = lax.while_loop(goes_on, step, (jnp.full_like(lane, ROOT), child))
     below = node != ROOT
-    _store(parents, lane, here, node)
-    _store(edges, lane, here, jnp.where(below, _load(of["next_edge"], node * num_lanes + lane, below, 0), edge))
-    _store(children, lane, here, child)
+    return node, jnp.where(below, _load(of["next_edge"], node * num_lanes + lane, below, 0), edge), child
 
 
-def _ascend(score: Score, draw: Draw | None, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
+def _ascend(
+    flights: int, score: Score, draw: Draw | None, names: tuple[str, ...], shape: tuple[int, ...], interpret: bool,
+    *refs: Any,
+) -> None:  # fmt: skip
     stats, next_edge, next_child = refs[len(names) :]
     of = dict(zip(names, refs, strict=False)) | {"stats": stats}
     _, num_lanes, _ = shape
     lane, here = _lanes(num_lanes)
-    value = _load(of["value"], lane, here, 0.0)
     exploration = of["exploration"][0]
 
     def goes_on(carry: _Carry) -> Array:
         return jnp.max(carry[-1]) > 0
 
-    def step(carry: _Carry) -> _Carry:
+    def step(value: Array, carry: _Carry) -> _Carry:
         """One node: counted, then chosen for. What was counted below is carried, not read back."""
-        node, below, visits, total, active = carry
+        node, edges, above, below, visits, total, active = carry
         here = active > 0
         at = node * num_lanes + lane
-        seen = _look(of, shape, node, lane, here, (below, visits, total), value)
-        edge = _greatest(score(seen, exploration))
+        edges_above = _edges(of, shape, above, lane, here)  # asked for now, so that they are there a level later
+        above_that = _load(of["parents"], above * num_lanes + lane, here, ROOT)
+        seen = _look(of, shape, node, lane, here, edges, (below, visits, total), value)
+        edge = gumbel.greatest(score(seen, exploration))
         if draw is not None:
             edge = jnp.where(seen.is_chance, draw(_load(of["words"], at, here, 0), seen.node_visits, seen.priors), edge)
         visits, total = _counted(stats, at, here, value)
@@ -167,12 +178,19 @@ def _ascend(score: Score, draw: Draw | None, names: tuple[str, ...], shape: tupl
         _store(stats, 2 * at + 1, here, total)
         _store(next_edge, at, here, edge)
         _store(next_child, at, here, _at(seen.children, edge))
-        above = _load(of["parents"], at, here, ROOT)
-        return above, node, visits, total, active * (node != ROOT).astype(jnp.int32)
+        return above, edges_above, above_that, node, visits, total, active * (node != ROOT).astype(jnp.int32)
 
-    nowhere = jnp.full_like(lane, -1)
-    none = jnp.zeros_like(value)
-    lax.while_loop(goes_on, step, (_load(of["leaf"], lane, here, ROOT), nowhere, none, none, here.astype(jnp.int32)))
+    for k in range(flights):
+        if k and not interpret:
+            triton.debug_barrier()  # a lane's next visit reads what this one has stored
+        place = k * num_lanes + lane
+        value, leaf = _load(of["value"], place, here, 0.0), _load(of["leaf"], place, here, NOWHERE)
+        there = leaf != NOWHERE
+        above = _load(of["parents"], leaf * num_lanes + lane, there, ROOT)
+        edges = _edges(of, shape, leaf, lane, there)
+        nowhere, none = jnp.full_like(lane, NOWHERE), jnp.zeros_like(value)
+        start = leaf, edges, above, nowhere, none, none, there.astype(jnp.int32)
+        lax.while_loop(goes_on, functools.partial(step, value), start)
 
 
 def _lanes(num_lanes: int) -> tuple[Array, Array]:
@@ -188,15 +206,20 @@ def _row(at: Array, shape: tuple[int, ...], here: Array) -> tuple[Array, Array]:
     return at[:, None] * num_edges + edge, (edge < num_edges) & here[:, None]
 
 
+def _edges(of: dict[str, Any], shape: tuple[int, ...], node: Array, lane: Array, here: Array) -> _Edges:
+    """What is written at nodes `[L]` themselves about their edges."""
+    place, real = _row(node * shape[1] + lane, shape, here)
+    return _load(of["children"], place, real, 0), _load(of["priors"], place, real, PAD)
+
+
 def _look(
-    of: dict[str, Any], shape: tuple[int, ...], node: Array, lane: Array, here: Array,
+    of: dict[str, Any], shape: tuple[int, ...], node: Array, lane: Array, here: Array, edges: _Edges,
     counted: tuple[Array, Array, Array] | None, value: Array | None = None,
 ) -> NodeView:  # fmt: skip
     """`tree.view` of nodes `[L]`, once they have counted `value`; the child that counted it before them is given."""
     _, num_lanes, _ = shape
     at = node * num_lanes + lane
-    place, real = _row(at, shape, here)
-    children = _load(of["children"], place, real, 0)
+    children, priors = edges
     number = jnp.abs(children)
     child = 2 * (number * num_lanes + lane[:, None])
     known = children != 0
@@ -209,7 +232,7 @@ def _look(
     node_visits, node_total = _counted(of["stats"], at, here, value)
     return NodeView(
         children=children,
-        priors=_load(of["priors"], place, real, PAD),
+        priors=priors,
         visits=visits,
         values=turn[:, None] * total / jnp.maximum(visits, 1.0),
         node_visits=node_visits,
@@ -224,12 +247,6 @@ def _counted(stats: Any, at: Array, here: Array, value: Array | None) -> tuple[A
     """Visits and values of nodes at `[L]`, with one more that brought `value`."""
     visits, total = (_load(stats, 2 * at + i, here, 0.0) for i in range(2))
     return (visits, total) if value is None else (visits + 1.0, total + value)
-
-
-def _greatest(scores: Array) -> Array:
-    """The first of the greatest, `[L]`."""
-    edge = lax.broadcasted_iota(jnp.int32, scores.shape, 1)
-    return jnp.min(jnp.where(scores == jnp.max(scores, -1, keepdims=True), edge, scores.shape[-1] - 1), -1)
 
 
 def _at(table: Array, edge: Array) -> Array:

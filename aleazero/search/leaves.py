@@ -20,30 +20,32 @@ from aleazero.search.tree import Tree, edge_of, rows
 
 @struct
 class Leaves:
-    """Where a descent ended, per lane, and what must be evaluated there."""
+    """Where descents ended, K in flight per lane, and what must be evaluated there. KB is K * B."""
 
-    parent: Array  # [B] int32: the node whose edge was followed last
-    edge: Array  # [B] int32: that edge
-    revisit: Array  # [B] int32: the finished game it ends in, if it was known already; else 0
-    known: Array  # [B] float32: that game's value, seat 0's side
-    line: Array  # [B, W] uint32: the lineage of that game, or else of the parent
-    state: Any  # the new node's state
-    middle: Any  # the state of the chance node passed through before it; None where that cannot be
-    passes: Array  # [B] bool: whether one is
-    outcome: Array  # [B] int32: the outcome drawn there
-    observation: Array  # [B * R, ...]: the rows to evaluate, R a lane (1, or one per outcome with exact chance)
-    row_values: Array  # [B * R] float32: the result of rows where the game is over, seat 0's side
-    row_signs: Array  # [B * R] float32: turns the evaluation into seat 0's side; 0 where the game is over
-    path: Array  # [., B] int32: the new nodes, then the path from the root; lanes that end early repeat their last node
+    there: Array  # [K, B] bool: whether the descent set out; if not, what is said of it means nothing
+    parent: Array  # [K, B] int32: the node whose edge was followed last
+    edge: Array  # [K, B] int32: that edge
+    revisit: Array  # [K, B] int32: the finished game it ends in, if it was known already; else 0
+    known: Array  # [K, B] float32: that game's value, seat 0's side
+    line: Array  # [K, B, W] uint32: the lineage of that game, or else of the parent
+    state: Any  # [KB]: the new nodes' states
+    legal: Array  # [KB, max_legal] int16: their legal actions
+    middle: Any  # [KB]: the states of chance nodes passed through before them; None where that cannot be
+    passes: Array  # [K, B] bool: whether one is
+    outcome: Array  # [K, B] int32: the outcome drawn there
+    observation: Array  # [KB * R, ...]: the rows to evaluate, R for each (1, or one per outcome with exact chance)
+    row_values: Array  # [KB * R] float32: the result of rows where the game is over, seat 0's side
+    row_signs: Array  # [KB * R] float32: turns the evaluation into seat 0's side; 0 where the game is over
+    path: Array  # [., K, B] int32: the new nodes, then the path from the root; one that ends early repeats its last
     length: Array  # [] int32: how much of it is filled
 
 
 @struct
 class NewNodes:
-    """What a simulation writes: S slabs, the leaf's last. Fields as in `Tree`, `[S, B, ...]`."""
+    """What K simulations write: S slabs each, the leaf's last. Fields as in `Tree`, `[K * S, B, ...]`."""
 
-    at: Array  # [] int32: the leaf's node
-    links: Array  # [B] int32: how it is linked: its number, negated where the game is over
+    at: Array  # [K, B] int32: the leaves' nodes
+    links: Array  # [K, B] int32: how they are linked: by number, negated where the game is over
     states: Array
     turn: Array
     actions: Array
@@ -57,38 +59,40 @@ class NewNodes:
 
 
 def make_leaves(
-    plan: Plan, tree: Tree, parent: Array, edge: Array, revisit: Array, path: Array, length: Array
+    plan: Plan, tree: Tree, there: Array, parent: Array, edge: Array, revisit: Array, path: Array, length: Array
 ) -> Leaves:
-    """Plays the edge (and nature's move behind it), and prepares the rows to evaluate."""
+    """Plays the edges (and nature's move behind them), and prepares the rows to evaluate."""
     game = plan.game
-    states = jax.vmap(game.unpack)(rows(tree.states, parent))
-    action = edge_of(rows(tree.actions, parent), edge).astype(jnp.int32)
+    states = jax.vmap(game.unpack)(in_a_row(rows(tree.states, parent)))
+    action = in_a_row(edge_of(rows(tree.actions, parent), edge).astype(jnp.int32))
     acted = jax.vmap(game.apply_action)(states, action)
-    leaf, middle, outcome = acted, None, edge
-    passes = jnp.zeros(edge.shape, bool)
+    leaf, middle, outcome = acted, None, in_a_row(edge)
+    passes = jnp.zeros(outcome.shape, bool)
     if plan.explicit:
-        from_chance = rows(tree.turn, parent) == 0
+        from_chance = in_a_row(rows(tree.turn, parent)) == 0
         before = where_lanes(from_chance, states, acted)
         rolls = from_chance
         if not plan.stops_at_chance:
             middle = before
             passes = ~from_chance & acted.is_chance
             rolls = from_chance | passes
-            words = plan.chance_words(tree.words, tree.simulation)[0]  # of the chance node to be, at its first visit
-            first = plan.draw(words, jnp.zeros_like(edge), plan.probs(before))
-            outcome = jnp.where(from_chance, edge, first)
+            words = plan.chance_words(tree.words, tree.simulation)[:: plan.slabs]  # of chance nodes to be
+            first = plan.draw(in_a_row(words), jnp.zeros_like(outcome), plan.probs(before))  # at their first visit
+            outcome = jnp.where(from_chance, outcome, first)
         leaf = where_lanes(rolls, jax.vmap(game.apply_chance)(before, outcome), before)
     evaluated = _all_outcomes(plan, leaf) if plan.exact else leaf
     return Leaves(
+        there=there,
         parent=parent,
         edge=edge,
         revisit=revisit,
         known=rows(tree.raw, revisit),
         line=rows(tree.lineage, jnp.where(revisit > 0, revisit, parent)),
         state=leaf,
+        legal=jax.vmap(game.legal_list)(leaf),
         middle=middle,
-        passes=passes & (revisit == 0),
-        outcome=outcome,
+        passes=passes.reshape(edge.shape) & (revisit == 0),
+        outcome=outcome.reshape(edge.shape),
         observation=jax.vmap(game.observe)(evaluated),
         row_values=jnp.where(evaluated.terminated, evaluated.returns[:, 0] / game.spec.scale, 0.0),
         row_signs=jnp.where(evaluated.terminated, 0.0, seat_sign(evaluated.to_play)),
@@ -98,7 +102,7 @@ def make_leaves(
 
 
 def read(plan: Plan, leaves: Leaves, prediction: Prediction) -> tuple[Array, Array, Array | None, Array]:
-    """Value `[B]` (seat 0's side), logits `[B, A]`, outcome values `[1, B, E]` if exact, rows needed `[B]`."""
+    """Value `[KB]` (seat 0's side), logits `[KB, A]`, outcome values `[1, KB, E]` if exact, rows needed `[KB]`."""
     values = leaves.row_values + leaves.row_signs * prediction.value.astype(jnp.float32)
     asked = (leaves.row_signs != 0).astype(jnp.int32)
     if not plan.exact:
@@ -115,6 +119,11 @@ def read(plan: Plan, leaves: Leaves, prediction: Prediction) -> tuple[Array, Arr
         outcome_values,
         jnp.where(at_chance, asked.sum(-1), asked[:, 0]),
     )
+
+
+def in_a_row(x: Array) -> Array:
+    """`[K, B, ...]` as `[KB, ...]`."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
 def _all_outcomes(plan: Plan, leaf: Any) -> Any:

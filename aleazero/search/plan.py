@@ -57,6 +57,11 @@ class Plan:
         return self.explicit and self.config.chance != "sampled"
 
     @property
+    def in_flight(self) -> int:
+        """K: descents at a time."""
+        return self.config.in_flight
+
+    @property
     def slabs(self) -> int:
         """Nodes a simulation may add: a decision, and the chance node passed through on the way."""
         return self.config.slabs(self.game.spec)
@@ -67,6 +72,7 @@ class Plan:
         if self.config.max_nodes is not None:
             return self.config.max_nodes // WORD * WORD  # never more than was asked for
         room = self.config.max_simulations if self.config.kind != "direct" else 0
+        room = -(-room // self.in_flight) * self.in_flight
         count = 1 + self.slabs * room * (2 if self.config.reuse else 1)
         return -(-count // WORD) * WORD
 
@@ -82,12 +88,13 @@ class Plan:
         return max(min(spec.max_legal, self.config.max_edges or spec.max_legal), self.num_outcomes)
 
     def chance_words(self, words: Array, simulation: Array) -> Array:
-        """`[S, B]`: what outcomes are drawn by at the nodes that a simulation adds, from the lanes' words.
+        """`[K * S, B]`: what outcomes are drawn by at the nodes that simulations from this one on add.
 
-        Named by the simulation and not by the node's place, which depends on what the lanes beside it have kept.
+        Made of the lanes' words, and named by the simulation and not by the node's place, which depends on what the
+        lanes beside it have kept.
         """
         first = 1 + self.slabs * simulation
-        return jnp.stack([mix(words, first + slab) for slab in range(self.slabs)])
+        return jnp.stack([mix(words, first + slab) for slab in range(self.in_flight * self.slabs)])
 
     def draw(
         self, words: Array, visit: Array, probs: Array, sums: Callable[[Array], Array] = chance.running_sums
@@ -99,9 +106,8 @@ class Plan:
         """Nature's probabilities at chance states that follow an action, `[B, C]`."""
         return jax.vmap(self.game.chance_probs)(states)[:, : self.num_outcomes]
 
-    def decision_edges(self, logits: Array, states: Any) -> tuple[Array, Array]:
-        """Priors and actions `[B, E]` of decision nodes."""
-        actions = jax.vmap(self.game.legal_list)(states)
+    def decision_edges(self, logits: Array, actions: Array) -> tuple[Array, Array]:
+        """Priors and actions `[B, E]` of decision nodes, from all that is legal there."""
         priors = edge_priors(logits, actions)
         if self.config.max_edges is not None:
             priors, actions = keep_best(priors, actions, self.config.max_edges)

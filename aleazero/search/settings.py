@@ -29,10 +29,11 @@ class SearchConfig:
     # expectation; or the network judges the chance state itself, which it must have learned to do.
     chance: Literal["sampled", "exact", "afterstate"] = "sampled"
     chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
+    in_flight: int = 1  # Gumbel: descents at a time, to different moves of the root; their leaves are judged together
     reuse: bool = False  # keep the subtree of the move played (PUCT only)
     max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
     # A simulation's walks as GPU kernels: nowhere; where there is a GPU; anywhere, by an interpreter, to test them.
-    kernels: Literal["never", "auto", "interpreted"] = "never"
+    kernels: Literal["never", "auto", "interpreted"] = "auto"
 
     def problems(self) -> list[str]:
         """What is wrong with it, whatever the game."""
@@ -54,6 +55,10 @@ class SearchConfig:
             found.append(f"ply is {self.ply}; it is for kind 'expectimax', not {self.kind!r}")
         if self.max_edges is not None and self.max_edges < 1:
             found.append(f"max_edges is {self.max_edges}; it must be at least 1")
+        if self.in_flight not in (1, 2):
+            found.append(f"in_flight is {self.in_flight}; allowed: 1, 2")
+        elif self.in_flight == 2 and (self.kind != "gumbel" or self.chance == "exact"):
+            found.append("in_flight 2 needs kind 'gumbel', whose root visits moves in turn, and chance not 'exact'")
         if self.reuse and self.kind != "puct":
             found.append(f"reuse needs kind 'puct'; a {self.kind} root starts from no visits")
         if self.max_nodes is not None and not self.reuse:

@@ -27,6 +27,7 @@ _TRUSTED = "promise_in_bounds"
 NO_EDGE = -1.0  # stands in `priors` where a node has no edge
 PAD = -2.0  # and in a kernel's view of them, where no node has room for one
 ROOT = 0
+NOWHERE = -1  # in place of a node: there is none
 
 
 @struct
@@ -137,23 +138,25 @@ def write(array: Array, slabs: Array, first: Array) -> Array:
     return lax.dynamic_update_slice_in_dim(array, slabs.astype(array.dtype), first, 0)
 
 
-def link(children: Array, node: Array, edge: Array, child: Array) -> Array:
-    """Children with `children[node[b], b, edge[b]] = child[b]`."""
+def link(children: Array, node: Array, edge: Array, child: Array, there: Array) -> Array:
+    """Children with `children[node[k, b], b, edge[k, b]] = child[k, b]` where `there` `[K, B]`; no edge named twice."""
     num_nodes, num_lanes, num_edges = children.shape
     flat = children.reshape(num_nodes * num_lanes, num_edges)
-    index = (node * num_lanes + jnp.arange(num_lanes), edge)
-    return (
-        flat.at[index]
-        .set(child, unique_indices=True, mode=_TRUSTED, wrap_negative_indices=False)
-        .reshape(children.shape)
-    )
+    row = node * num_lanes + lanes_of(node)
+    if node.shape[0] == 1:  # always there
+        index, mode = (row, edge), _TRUSTED
+    else:
+        index, mode = (jnp.where(there, row, num_nodes * num_lanes), edge), "drop"
+    linked = flat.at[index].set(child, unique_indices=True, mode=mode, wrap_negative_indices=False)
+    return linked.reshape(children.shape)
 
 
 def extend_lineage(line: Array, at: Array, used: Array) -> Array:
-    """The lineage `[B, W]` of node `at` below one of lineage `line`; zero in lanes that do not use the slab."""
-    words = jnp.arange(line.shape[-1])[None]
-    own = jnp.where(words == at // WORD, jnp.uint32(1) << (at % WORD).astype(jnp.uint32), jnp.uint32(0))
-    return jnp.where(used[:, None], line | own, jnp.uint32(0))
+    """The lineages `[*, W]` of nodes `at` `[*]` below ones of lineage `line`; zero where the slab is not `used`."""
+    words = lax.broadcasted_iota(jnp.int32, line.shape, line.ndim - 1)
+    bit = jnp.uint32(1) << (at % WORD).astype(jnp.uint32)
+    own = jnp.where(words == (at // WORD)[..., None], bit[..., None], jnp.uint32(0))
+    return jnp.where(used[..., None], line | own, jnp.uint32(0))
 
 
 def members(line: Array, num_nodes: int) -> Array:

@@ -46,6 +46,12 @@ def test_recount(name: str, kind: str) -> None:
         assert recount(search.plan, tree, patient(name).evaluate, OPINIONATED) == []
 
 
+@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
+def test_recount_of_two_leaves_in_flight(name: str) -> None:
+    search, tree, _ = patient(name).run(positions(name), 95, kind="gumbel", in_flight=2)
+    assert recount(search.plan, tree, patient(name).evaluate, OPINIONATED) == []
+
+
 @pytest.mark.parametrize("field", ["stats", "children", "turn", "priors", "states"])
 def test_recount_sees_a_planted_fault(field: str) -> None:
     """A tree with one number changed does not add up."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mctx._src.seq_halving import get_sequence_of_considered_visits
@@ -35,3 +36,32 @@ def test_takes_a_win_in_one() -> None:
     states = states_of("tictactoe", "XX./OO./...", "OO./XX./X..")
     _, _, result = patient("tictactoe").run(states, 32, kind="gumbel", loudness=IGNORANT)
     assert np.asarray(result.action).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["connect_four", "pig", "quoridor"])
+def test_two_leaves_in_flight_find_what_one_after_the_other_would(name: str) -> None:
+    """The same visits and values, but in the few lanes where a phase ended between two descents and it mattered."""
+    states = positions(name, 64)
+    _, _, one = patient(name).run(states, 64, kind="gumbel")
+    _, _, two = patient(name).run(states, 64, kind="gumbel", in_flight=2)
+    choice = (np.asarray(one.actions) >= 0).sum(-1) > 1
+    assert choice.any()
+    same = (np.asarray(one.visits) == np.asarray(two.visits)).all(-1)
+    assert same[choice].mean() > 0.9
+    for found in ("values", "policy"):
+        np.testing.assert_array_equal(np.asarray(getattr(one, found))[same], np.asarray(getattr(two, found))[same])
+    assert (np.asarray(two.visits).sum(-1)[choice] == 64).all()
+
+
+@pytest.mark.parametrize("budget", [1, 2, 7])
+def test_two_leaves_in_flight_keep_to_the_budget(budget: int) -> None:
+    _, tree, result = patient("connect_four").run(positions("connect_four"), budget, kind="gumbel", in_flight=2)
+    assert (np.asarray(result.visits).sum(-1) == budget).all()
+    assert (np.asarray(tree.stats)[0, :, 0] == budget + 1).all()
+
+
+def test_a_root_with_one_move_is_searched_half_as_far_with_two_in_flight() -> None:
+    states = states_of("tictactoe", "XOX/OXO/OX.")
+    _, _, result = patient("tictactoe").run(states, 8, kind="gumbel", in_flight=2)
+    assert np.asarray(result.visits).sum(-1).tolist() == [4]
+    assert np.asarray(result.action).tolist() == [8]

@@ -56,6 +56,14 @@ def test_kernels_grow_the_same_tree(name: str, kind: Any) -> None:
     assert kernels.lineage.size == 0
 
 
+@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
+def test_kernels_grow_the_same_tree_with_two_leaves_in_flight(name: str) -> None:
+    config = SearchConfig(kind="gumbel", max_simulations=33, in_flight=2)
+    plain = _grown(name, dataclasses.replace(config, kernels="never"))
+    _assert_same(plain, _grown(name, dataclasses.replace(config, kernels="interpreted")))
+    assert (np.asarray(plain.stats)[0, :, 0] <= 34).all()
+
+
 def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     def play(how: Any) -> Tree:
         config = SearchConfig(max_simulations=24, reuse=True, kernels=how)
@@ -76,11 +84,11 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     assert (np.asarray(plain.stats)[0, :, 0] > 25).any()  # something was kept
 
 
-@pytest.mark.parametrize("kind", ["puct", "gumbel"])
-def test_kernels_are_compiled_for_a_gpu(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "in_flight"), [("puct", 1), ("gumbel", 1), ("gumbel", 2)])
+def test_kernels_are_compiled_for_a_gpu(kind: Any, in_flight: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as that goes without one: every operation in them is known to the kernels' compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    game, config = patient("pig").game, SearchConfig(kind=kind, max_simulations=8, kernels="auto")
+    game, config = patient("pig").game, SearchConfig(kind=kind, max_simulations=8, in_flight=in_flight, kernels="auto")
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     program = jax.jit(lambda states, keys: search.run(evaluate, OPINIONATED, states, keys, knobs))
     text = program.trace(positions("pig", 16), keys(16)).lower(lowering_platforms=("cuda",)).as_text()
