@@ -31,7 +31,7 @@ from aleazero.play.luck import luck
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.rollout import Games, Pace, Rollout
 from aleazero.play.turns import TurnRollout
-from aleazero.players import TurnNetworkPlayer, endings_of, load_network, make_player, network_player
+from aleazero.players import AnyPlayer, TurnNetworkPlayer, endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.search.build import build_search
@@ -54,20 +54,18 @@ class Parts:
 
     # ---- self-play
 
-    def start_games(self) -> Games:
-        """The first games, spread over the devices."""
-        config = self.config
-        lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
+    def start_games(self, lanes: Array | None = None) -> Games:
+        """The first games, spread over the devices. `lanes` `[B]` are their numbers: others play other games."""
+        config, lanes = self.config, self._lanes(lanes)
         start = jax.shard_map(
             self.rollout.start, mesh=self.mesh, in_specs=(P(), P("lanes")), out_specs=P("lanes"), check_vma=False
         )
         games: Games = jax.jit(start)(self._everywhere(jnp.uint32(config.seed)), lanes)
         return games
 
-    def make_play(self) -> Play:
+    def make_play(self, lanes: Array | None = None) -> Play:
         """The compiled rollout. Lanes are independent, so each device plays its own and nothing is exchanged."""
-        config = self.config
-        lanes = self._spread(jnp.arange(config.selfplay.num_games, dtype=jnp.uint32))
+        config, lanes = self.config, self._lanes(lanes)
         # The seed is an argument, not a constant: a run with another seed uses the same compiled program.
         seed = self._everywhere(jnp.uint32(config.seed))
         everywhere = P()
@@ -88,6 +86,12 @@ class Parts:
 
         return play
 
+    def _lanes(self, lanes: Array | None) -> Array:
+        """The numbers of the games; those of a local run if none are given."""
+        if lanes is None:
+            lanes = jnp.arange(self.config.selfplay.num_games, dtype=jnp.uint32)
+        return self._spread(lanes)
+
     def _endings(self) -> Any:
         """Tables for the rollout, where it goes by whole turns."""
         wanted = isinstance(self.rollout, TurnRollout) and self.config.search.endings
@@ -101,13 +105,14 @@ class Parts:
         """Games read from a checkpoint, spread over the devices."""
         return jax.tree.map(self._spread, games)
 
-    def pace(self, rows: int) -> Pace:
-        """The knobs of self-play when `rows` rows have been played."""
+    def pace(self, rows: int, epoch: int = 0) -> Pace:
+        """The knobs of self-play when `rows` rows have been played and so many epochs are over."""
         config, play = self.config, self.config.selfplay
+        when = (epoch, play.temperature_epochs) if play.temperature_epochs else (rows, config.total_rows)
         return Pace(
             knobs=make_knobs(
                 config.search,
-                temperature=play.temperature.at(rows, config.total_rows),
+                temperature=play.temperature.at(*when),
                 exploration=play.exploration,
                 noise_fraction=play.noise_fraction,
                 noise_alpha=play.noise_alpha,
@@ -171,18 +176,31 @@ class Parts:
 
     # ---- measuring
 
-    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> MatchResult:
-        """A match of these weights against a player string."""
-        config, settings = self.config, self.config.evaluate
-        sims = settings.simulations or config.search.max_simulations
+    def match_player(self, weights: Weights, name: str = "self") -> AnyPlayer:
+        """These weights as they play in matches."""
+        config = self.config
+        sims = config.evaluate.simulations or config.search.max_simulations
         search = dataclasses.replace(config.search, max_simulations=sims, reuse=False, max_nodes=None)
-        player = network_player(self.game, self.model, weights, search, "self")
+        return network_player(self.game, self.model, weights, search, name)
+
+    def play_match(
+        self,
+        weights: Weights,
+        opponent: str | AnyPlayer,
+        root: Path | None,
+        *,
+        pairs: int | None = None,
+        seed: int | None = None,
+    ) -> MatchResult:
+        """A match of these weights against a player, or the one that a string names; as long as the settings say."""
+        config, settings = self.config, self.config.evaluate
+        player = self.match_player(weights)
         result = play_match(
             self.game,
             player,
-            make_player(opponent, self.game, root),
-            pairs=settings.games // 2,
-            seed=config.seed,
+            make_player(opponent, self.game, root) if isinstance(opponent, str) else opponent,
+            pairs=pairs or settings.games // 2,
+            seed=config.seed if seed is None else seed,
             opening_plies=settings.opening_plies,
             record=settings.luck,
         )

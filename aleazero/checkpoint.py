@@ -48,14 +48,16 @@ class CheckpointConfig:
     """When a run saves and what it keeps."""
 
     every_rows: int = 100_000  # of self-play
+    every_epochs: int = 0  # in place of rows, where a run has epochs (learn.games_per_epoch); 0: by rows
     keep_last: int = 2  # besides the best one
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
+        least = {"every_rows": 1, "every_epochs": 0, "keep_last": 1}
         return [
-            f"{name} is {getattr(self, name)}; it must be at least 1"
-            for name in ("every_rows", "keep_last")
-            if getattr(self, name) < 1
+            f"{name} is {getattr(self, name)}; it must be at least {value}"
+            for name, value in least.items()
+            if getattr(self, name) < value
         ]
 
 

@@ -29,7 +29,10 @@ from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
 
 PRESETS = ("quick", "standard", "strong")  # of every game; a game's own file may hold more
-NOT_SETTINGS = ("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE")  # variables with our prefix that mean something else
+NOT_SETTINGS = (  # variables with our prefix that mean something else
+    *("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE", "ALEA_MLFLOW_URL"),
+    *("ALEA_REDIS_URL", "ALEA_REDIS_CA", "ALEA_TOKEN", "ALEA_HEAD_URL"),
+)
 MAY_CHANGE = ("total_rows", "evaluate", "checkpoint", "observe")  # when a run is resumed
 
 
@@ -72,6 +75,14 @@ class RunConfig:
             found.append(f"evaluate.luck needs search.kind 'expectimax', not {self.search.kind!r}")
         if self.selfplay.every_roll and self.search.kind != "expectimax":
             found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
+        epochs = {
+            "selfplay.temperature_epochs": self.selfplay.temperature_epochs,
+            "selfplay.rest_while_training": self.selfplay.rest_while_training,
+            "checkpoint.every_epochs": self.checkpoint.every_epochs,
+        }
+        for name, count in epochs.items():
+            if count and not self.learn.games_per_epoch:
+                found.append(f"{name} is {count}; epochs need learn.games_per_epoch")
         if not self.targets.wait and self.selfplay.moves_per_rollout == 1:
             found.append("selfplay.moves_per_rollout is 1; targets.wait must then be true: a rollout's last row waits")
         return found

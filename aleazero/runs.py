@@ -18,11 +18,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, UnknownName
 from aleazero.core.settings import build, load_file, to_toml
+from aleazero.observe.jsonl import read_jsonl
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOCK_TRIES = 10
@@ -83,6 +84,11 @@ class RunFolder:
         """Its presence asks the run to stop."""
         return self.path / "stop"
 
+    @property
+    def pause_file(self) -> Path:
+        """Its presence makes the run wait."""
+        return self.path / "paused"
+
     def read_config(self) -> RunConfig:
         """The settings it was started with."""
         return build(RunConfig, [load_file(self.config_file)])
@@ -92,6 +98,18 @@ class RunFolder:
         fresh = self.path / f".config.{os.getpid()}"
         fresh.write_text(to_toml(config), "utf-8")
         os.replace(fresh, self.config_file)
+
+    @property
+    def evals_file(self) -> Path:
+        """Reports of matches that others than the run's own process have played, as JSON Lines."""
+        return self.path / "evals.jsonl"
+
+    def read_reports(self) -> list[dict[str, Any]]:
+        """Every report; those of others in their places by time."""
+        own = read_jsonl(self.metrics_file) if self.metrics_file.exists() else []
+        if not self.evals_file.exists():
+            return own
+        return sorted([*own, *read_jsonl(self.evals_file)], key=lambda record: record["time"])
 
     def owner(self) -> int | None:
         """The process that trains it now; None if nobody does."""
@@ -181,3 +199,14 @@ def delete_run(run: RunFolder) -> None:
     doomed = run.path.with_name(f".deleted-{run.name}-{os.getpid()}")
     run.path.rename(doomed)
     shutil.rmtree(doomed)
+
+
+def reset_run(run: RunFolder, archive: Path) -> None:
+    """Moves what a run nobody trains has into `archive`; its settings stay, and what workers elsewhere know it by."""
+    kept = [run.config_file.name, *(f"redis/{name}" for name in ("keys.json", "redis.conf", "users.acl"))]
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    run.path.rename(archive)
+    for name in kept:
+        if (archive / name).exists():
+            (run.path / name).parent.mkdir(mode=0o700 if "/" in name else 0o777, parents=True, exist_ok=True)
+            shutil.copy2(archive / name, run.path / name)

@@ -25,7 +25,7 @@ from aleazero.search.reuse import Reusing
 
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
-FURTHER = {"backgammon": ("alphazero",)}  # presets that not every game has
+FURTHER = {"backgammon": ("alphazero", "classic")}  # presets that not every game has
 
 
 def changed(config: RunConfig, *assignments: str) -> RunConfig:
@@ -91,8 +91,39 @@ def test_a_game_may_have_presets_that_others_have_not() -> None:
     assert resolve("backgammon", preset="alphazero", environ={}).search.reuse
     with pytest.raises(UnknownName, match=r"unknown preset 'alphazero': known: quick, standard, strong$"):
         preset_layer("pig", "alphazero")
-    with pytest.raises(UnknownName, match=r"did you mean 'alphazero'\? known: alphazero, quick, standard, strong$"):
+    with pytest.raises(
+        UnknownName, match=r"did you mean 'alphazero'\? known: alphazero, classic, quick, standard, strong$"
+    ):
         preset_layer("backgammon", "alphazer")
+
+
+def test_the_classic_preset_takes_turns_as_others_do() -> None:
+    config = resolve("backgammon", preset="classic", environ={})
+    play, learn = config.selfplay, config.learn
+    assert (play.num_games, config.search.max_simulations, config.search.max_nodes) == (128, 200, 2000)
+    assert (learn.batch_size, learn.learning_rate.at(10**6, 10**7)) == (1024, 3e-4)
+    assert (learn.decay, learn.weight_decay) == ("l2", 1e-4)
+    assert (learn.games_per_epoch, learn.steps_per_game, learn.steps_per_epoch) == (200, 10, 2000)
+    assert (config.replay.surprise, config.replay.capacity_rows, config.replay.capacity_games) == (0.5, 100_000, 5_000)
+    assert (config.checkpoint.every_epochs, config.checkpoint.keep_last) == (5, 5)
+    parts = build_parts(config)
+    temperatures = [float(parts.pace(10**9, epoch).knobs.temperature) for epoch in (0, 25, 50, 80)]
+    assert [round(value, 6) for value in temperatures] == [0.8, 0.5, 0.2, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("selfplay.temperature_epochs=5", "epochs need learn.games_per_epoch"),
+        ("checkpoint.every_epochs=5", "epochs need learn.games_per_epoch"),
+        ("learn.games_per_epoch=-1", "must not be negative"),
+        ("learn.games_per_epoch=3", "it must divide the updates of an epoch"),
+        ("learn.games_per_epoch=8", "learning_rate.rows is 0"),
+    ],
+)
+def test_settings_of_epochs_that_do_not_fit(assignment: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        resolve("tictactoe", preset="quick", environ={}, assignments=[assignment])
 
 
 def test_alphazero_on_backgammon_is_what_it_is_elsewhere() -> None:

@@ -14,43 +14,26 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from aleazero import __version__
+from aleazero.cli import cluster
+from aleazero.cli.options import (
+    Device,
+    Force,
+    GameName,
+    Json,
+    Player,
+    Profile,
+    Record,
+    RunName,
+    Runs,
+    Seconds,
+    Seed,
+    Sets,
+    SomeRun,
+    compute_on,
+)
 from aleazero.core.errors import AleaError, ConfigError, NotationError, UnknownName
 
 DONE, FAILED, MISUSE = 0, 1, 2
-
-Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on standard output.")]
-
-Runs = Annotated[Path | None, Parameter(name="--runs", help="Where runs are kept (ALEA_RUNS; else ./runs).")]
-Sets = Annotated[
-    list[str] | None, Parameter(name="--set", negative="", help="A setting, as in learn.batch_size=256; repeatable.")
-]
-Seconds = Annotated[float | None, Parameter(name="--seconds", help="Stop after so many, with a checkpoint.")]
-Profile = Annotated[
-    bool,
-    Parameter(
-        name="--profile",
-        negative="",
-        help="Once it learns, trace a few iterations, say where the time goes, and stop with a checkpoint.",
-    ),
-]
-Device = Annotated[
-    Literal["auto", "cpu", "cuda", "tpu", "metal"],
-    Parameter(name="--device", env_var="ALEA_DEVICE", help="Where to compute; auto leaves it to JAX."),
-]
-Player = Annotated[
-    str,
-    Parameter(
-        help="random, solver, bundled, run:NAME[@STEP] or path:FOLDER; networks with how they search, as in "
-        "run:NAME,search=mcts,sims=64."
-    ),
-]
-Seed = Annotated[int, Parameter(help="Of everything random.")]
-GameName = Annotated[str, Parameter(help="A game's name.")]
-Record = Annotated[
-    Path | None, Parameter(name="--record", help="Write the result, and all that is needed to believe it, as JSON.")
-]
-Force = Annotated[bool, Parameter(name="--force", negative="", help="Write the record over one that is there.")]
-RunName = Annotated[str, Parameter(help="A run's name, or its folder.")]
 
 app = App(
     name="alea",
@@ -58,8 +41,10 @@ app = App(
     version=__version__,
     result_action="return_value",
 )
-runs_app = App(name="runs", help="List, stop, resume, delete, compare and plot training runs.")
+runs_app = App(name="runs", help="List, start, pause, resume, stop, reset, delete, compare and plot training runs.")
 app.command(runs_app)
+app.command(cluster.head_app)
+app.command(cluster.worker_app)
 
 
 @app.command
@@ -100,7 +85,9 @@ def show(
 def train(
     game: Annotated[str | None, Parameter(help="A game's name; a settings file may name it instead.")] = None,
     *,
-    preset: Annotated[str, Parameter(help="quick, standard or strong; backgammon also has alphazero.")] = "standard",
+    preset: Annotated[
+        str, Parameter(help="quick, standard or strong; backgammon also has alphazero and classic.")
+    ] = "standard",
     config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
     sets: Sets = None,
     name: Annotated[str | None, Parameter(help="The run's name.")] = None,
@@ -112,7 +99,7 @@ def train(
     as_json: Json = False,
 ) -> int:
     """Train an agent by self-play, from nothing but the rules."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import train as command
 
     return command.train(
@@ -152,7 +139,7 @@ def evaluate(
     as_json: Json = False,
 ) -> int:
     """Play a match: score, Elo and points per game with 95 % intervals."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import evaluate as command
 
     return command.evaluate(
@@ -196,7 +183,7 @@ def rate(
     as_json: Json = False,
 ) -> int:
     """Judge a player's decisions: exactly where a game is solved, in backgammon by GNU or by rollouts."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import rate as command
 
     return command.rate(
@@ -230,7 +217,7 @@ def play(
     device: Device = "auto",
 ) -> int:
     """Play in the terminal."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import play as command
 
     return command.play(game, player, seat=seat, seed=seed, save=save, runs=runs)
@@ -253,7 +240,7 @@ def hint(
     as_json: Json = False,
 ) -> int:
     """Rank the plays of a backgammon position, with equities and chances."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import hint as command
 
     return command.hint(
@@ -282,7 +269,7 @@ def openings(
     as_json: Json = False,
 ) -> int:
     """List how backgammon's fifteen opening rolls are played, with equities and runners-up."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import openings as command
 
     return command.openings(game, player, beside=beside, record=record, force=force, runs=runs, as_json=as_json)
@@ -299,7 +286,7 @@ def serve(
     device: Device = "auto",
 ) -> int:
     """Play backgammon for GNU Backgammon, as its external player."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import serve as command
 
     return command.serve(game, player, host=host, port=port, runs=runs)
@@ -330,9 +317,35 @@ def runs_list(*, runs: Runs = None, as_json: Json = False) -> int:
     return command.list_runs(runs, as_json)
 
 
+@runs_app.command(name="start")
+def runs_start(
+    game: Annotated[str | None, Parameter(help="A game's name, for a run that is new.")] = None,
+    *,
+    run_id: Annotated[str | None, Parameter(name="--run-id", help="The run's name; one that is there goes on.")] = None,
+    preset: Annotated[str, Parameter(help="As in train.")] = "standard",
+    config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
+    sets: Sets = None,
+    runs: Runs = None,
+    worker: Annotated[bool, Parameter(help="Play games on this machine, too.")] = True,
+    device: Device = "auto",
+) -> int:
+    """Start a run's head in the background, with a game worker on this machine (see: alea head)."""
+    return cluster.start_head(
+        game, run=run_id, preset=preset, file=config, sets=sets, runs=runs, detach=True, worker=worker, device=device
+    )
+
+
+@runs_app.command(name="pause")
+def runs_pause(name: SomeRun = None, *, runs: Runs = None) -> int:
+    """Make a run wait, with all its workers, until it is resumed; after a restart, too."""
+    from aleazero.cli import runs as command
+
+    return command.pause(name, runs)
+
+
 @runs_app.command(name="stop")
 def runs_stop(
-    name: RunName,
+    name: SomeRun = None,
     *,
     wait: Annotated[float, Parameter(help="Seconds until it must have ended; else the exit code is 1.")] = 60.0,
     runs: Runs = None,
@@ -345,7 +358,7 @@ def runs_stop(
 
 @runs_app.command(name="resume")
 def runs_resume(
-    name: RunName,
+    name: SomeRun = None,
     *,
     how: Annotated[
         Literal["exact", "weights"],
@@ -358,16 +371,33 @@ def runs_resume(
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
-    """Go on with a run from its newest intact checkpoint."""
-    _compute_on(device)
+    """Go on with a run that is paused, or from its newest intact checkpoint."""
+    from aleazero.cli import runs as paused
+
+    if paused.unpause(name, runs):
+        return DONE
+    compute_on(device)
     from aleazero.cli import train as command
 
     return command.go_on(name, how, sets or [], runs, seconds=seconds, profile=profile, as_json=as_json)
 
 
+@runs_app.command(name="reset")
+def runs_reset(
+    name: SomeRun = None,
+    *,
+    yes: Annotated[bool, Parameter(negative="", help="Do not ask.")] = False,
+    runs: Runs = None,
+) -> int:
+    """Begin a run anew: what it has goes into an archive; its settings and its workers' tokens stay."""
+    from aleazero.cli import runs as command
+
+    return command.reset(name, yes, runs)
+
+
 @runs_app.command(name="delete")
 def runs_delete(
-    name: RunName,
+    name: SomeRun = None,
     *,
     yes: Annotated[bool, Parameter(negative="", help="Do not ask.")] = False,
     runs: Runs = None,
@@ -376,6 +406,14 @@ def runs_delete(
     from aleazero.cli import runs as command
 
     return command.delete(name, yes, runs)
+
+
+@app.command
+def status(name: SomeRun = None, *, runs: Runs = None, as_json: Json = False) -> int:
+    """Show a run's state, how far it is, and its workers."""
+    from aleazero.cli import status as command
+
+    return command.status(name, runs, as_json)
 
 
 @runs_app.command(name="compare")
@@ -392,7 +430,7 @@ def runs_compare(
 
 
 @runs_app.command(name="plot")
-def runs_plot(name: RunName, *, runs: Runs = None) -> int:
+def runs_plot(name: SomeRun = None, *, runs: Runs = None) -> int:
     """Draw a run's curves."""
     from aleazero.cli import runs as command
 
@@ -409,7 +447,7 @@ def experiment(
     as_json: Json = False,
 ) -> int:
     """Compare variants of the settings over several seeds; the same command goes on with what was stopped."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import experiment as command
 
     return command.experiment(file, out=out, runs=runs, as_json=as_json)
@@ -462,7 +500,7 @@ def bench(
     as_json: Json = False,
 ) -> int:
     """Measure how fast the parts are on this machine, and find the batch size that suits it."""
-    _compute_on(device)
+    compute_on(device)
     from aleazero.cli import bench as command
 
     return command.bench(
@@ -528,13 +566,6 @@ def strict(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [strict(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _compute_on(device: str) -> None:
-    """Before anything else: modules that commands import may already compute."""
-    from aleazero.cli.device import choose
-
-    choose(device)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""`alea runs list | stop | delete | compare | plot`: the runs in a folder, seen from outside. (`resume` is `train`'s.)
+"""`alea runs list | pause | stop | reset | delete | compare | plot`: the runs in a folder, seen from outside.
+
+(`start` is `head`'s, and most of `resume` is `train`'s.)
 
 What a run is doing is read from its lock and its reports; nothing here looks into checkpoints.
 """
@@ -11,14 +13,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aleazero.cli.common import gather
+from aleazero.cli.common import active_run, duration, gather, has_head, head_of, table
 from aleazero.cli.compare import compare_panels, last_ratings
 from aleazero.cli.main import DONE, FAILED, print_json
 from aleazero.core.errors import AleaError, ConfigError
-from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.plot import short_number, write_svg
 from aleazero.observe.reports import LearnReport, RunReport
-from aleazero.runs import RunFolder, all_runs, delete_run, find_run, runs_root
+from aleazero.runs import RunError, RunFolder, all_runs, delete_run, find_run, reset_run, runs_root
 
 POLL_SECONDS = 0.2
 
@@ -48,7 +49,7 @@ def standing(folder: RunFolder) -> Standing:
     try:
         config = folder.read_config()
         game, total = config.game, config.total_rows
-        records = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
+        records = folder.read_reports()
     except AleaError as error:
         message = str(error)
     last = records[-1] if records else {}
@@ -89,13 +90,38 @@ def list_runs(runs: Path | None, as_json: bool) -> int:
         print(f"no runs in {root}; start one: alea train GAME")
         return DONE
     head = ["name", "game", "status", "step", "rows", "rating", "last report"]
-    _table([head, *(_row(run) for run in found)])
+    table([head, *(_row(run) for run in found)])
     return DONE
 
 
-def stop(name: str, wait: float, runs: Path | None) -> int:
+def pause(name: str | None, runs: Path | None) -> int:
+    """Makes a run wait; one that nobody trains will, once somebody does."""
+    folder = active_run(runs_root(runs), name)
+    folder.pause_file.touch()
+    print(f"run {folder.name!r} is paused; go on with: alea runs resume {folder.name}")
+    return DONE
+
+
+def unpause(name: str | None, runs: Path | None) -> bool:
+    """Lets a run go on that is paused; whether that is all there was to do: somebody trains it."""
+    folder = active_run(runs_root(runs), name)
+    paused = folder.pause_file.exists()
+    folder.pause_file.unlink(missing_ok=True)
+    if folder.owner() is None and head_of(folder) is None:
+        if has_head(folder):
+            raise ConfigError(f"run {folder.name!r} is one for many machines: alea head --run {folder.name}")
+        return False
+    print(f"run {folder.name!r} {'goes on' if paused else 'is being trained already'}")
+    return True
+
+
+def stop(name: str | None, wait: float, runs: Path | None) -> int:
     """Asks a run to stop and waits until it has; one that nobody trains is stopped already, which is no failure."""
-    folder = find_run(runs_root(runs), name)
+    folder = active_run(runs_root(runs), name)
+    if head_of(folder) is not None:
+        from aleazero.cli.head import stop as stop_head
+
+        return stop_head(folder.name, wait, folder.path.parent)
     pid = folder.owner()
     if pid is None:
         print(f"run {folder.name!r} is not being trained ({standing(folder).status})")
@@ -116,22 +142,51 @@ def stop(name: str, wait: float, runs: Path | None) -> int:
     return DONE
 
 
-def delete(name: str, yes: bool, runs: Path | None) -> int:
+def reset(name: str | None, yes: bool, runs: Path | None) -> int:
+    """Begins a run anew; what it has is kept in an archive beside the runs."""
+    root = runs_root(runs)
+    folder = active_run(root, name)
+    _refuse_while_trained(folder)
+    if not _sure(folder, "reset", yes):
+        return DONE
+    number = 1
+    while (archive := folder.path.parent / "archive" / f"{folder.name}-{number}").exists():
+        number += 1
+    reset_run(folder, archive)
+    print(f"run {folder.name!r} can begin anew; what it had is in {archive}")
+    return DONE
+
+
+def delete(name: str | None, yes: bool, runs: Path | None) -> int:
     """Deletes a run for good; asks first, unless told not to."""
-    folder = find_run(runs_root(runs), name)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise ConfigError(f"deleting run {folder.name!r} needs --yes where nobody can be asked")
-        rows = short_number(standing(folder).rows)
-        print(
-            f"delete run {folder.name!r} in {folder.path}, with its {rows} rows of training? [y/N] ", end="", flush=True
-        )
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            print("nothing was deleted")
-            return DONE
+    folder = active_run(runs_root(runs), name)
+    _refuse_while_trained(folder)
+    if not _sure(folder, "delete", yes):
+        return DONE
     delete_run(folder)
     print(f"deleted {folder.path}")
     return DONE
+
+
+def _refuse_while_trained(folder: RunFolder) -> None:
+    pid = head_of(folder) or folder.owner()
+    if pid is not None:
+        raise RunError(f"run {folder.name!r} is active (process {pid}); stop it first: alea runs stop {folder.name}")
+
+
+def _sure(folder: RunFolder, what: str, yes: bool) -> bool:
+    """Asks, unless told not to."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        doing = {"delete": "deleting", "reset": "resetting"}[what]
+        raise ConfigError(f"{doing} run {folder.name!r} needs --yes where nobody can be asked")
+    rows = short_number(standing(folder).rows)
+    print(f"{what} run {folder.name!r} in {folder.path}, with its {rows} rows of training? [y/N] ", end="", flush=True)
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    print(f"nothing was {what}{'d' if what == 'delete' else ''}")
+    return False
 
 
 def compare(names: list[str], out: Path | None, runs: Path | None, as_json: bool) -> int:
@@ -140,7 +195,7 @@ def compare(names: list[str], out: Path | None, runs: Path | None, as_json: bool
     few = [] if len(names) > 1 else [f"compare needs two runs or more; {len(names)} named"]
     folders = gather([lambda name=name: find_run(root, name) for name in names], few)  # type: ignore[misc]
     path = out or root / "compare.svg"
-    panels = compare_panels({folder.name: read_jsonl(folder.metrics_file) for folder in folders})
+    panels = compare_panels({folder.name: folder.read_reports() for folder in folders})
     try:
         write_svg(path, panels, " and ".join(names) if len(names) == 2 else f"{len(names)} runs")
     except OSError as error:
@@ -157,23 +212,23 @@ def compare(names: list[str], out: Path | None, runs: Path | None, as_json: bool
         + [_ratings(run, intervals=True)]
         for run in found
     ]
-    _table([head, *rows])
+    table([head, *rows])
     print(f"plot: {path}")
     return DONE
 
 
-def plot(name: str, runs: Path | None) -> int:
+def plot(name: str | None, runs: Path | None) -> int:
     """Draws a run's curves."""
     from aleazero.runtimes.start import plot_run  # here, because it brings everything that trains
 
-    print(plot_run(find_run(runs_root(runs), name)))
+    print(plot_run(active_run(runs_root(runs), name)))
     return DONE
 
 
 def _row(run: Standing) -> list[str]:
     status = f"{run.status} ({run.pid})" if run.pid else run.status
     rows = f"{run.rows:,}" + (f" of {run.total_rows:,}" if run.total_rows else "")
-    age = "-" if run.age_seconds is None else f"{_duration(run.age_seconds)} ago"
+    age = "-" if run.age_seconds is None else f"{duration(run.age_seconds)} ago"
     return [run.name, run.game, status, f"{run.step:,}", rows, _ratings(run), age]
 
 
@@ -183,16 +238,3 @@ def _ratings(run: Standing, intervals: bool = False) -> str:
         spread = f" ({rating['score_low']:.3f} to {rating['score_high']:.3f})" if intervals else ""
         texts.append(f"{rating['score']:.3f}{spread} against {rating['opponent']}")
     return ", ".join(texts) or "-"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def _table(rows: list[list[str]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

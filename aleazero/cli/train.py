@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from aleazero.bench.profiles import with_num_games
+from aleazero.cli.common import active_run
 from aleazero.cli.main import print_json
 from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
@@ -51,7 +52,7 @@ def train(
 
 
 def go_on(
-    name: str,
+    name: str | None,
     how: Resume,
     assignments: list[str],
     runs: Path | None,
@@ -63,7 +64,10 @@ def go_on(
     """Resumes a run."""
     use_every_core()
     keep_compiled_programs()
-    finished = resume(name, runs_root(runs), how, assignments, seconds=seconds, profile=profile, quiet=as_json)
+    root = runs_root(runs)
+    finished = resume(
+        str(active_run(root, name).path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json
+    )
     tell(finished, finished.folder.read_config().game, runs, as_json, profile)
     return 0
 

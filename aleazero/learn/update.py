@@ -35,6 +35,8 @@ class LearnConfig:
     beta1: float = 0.9
     beta2: float = 0.99
     ema: float = 0.99  # of the averaged weights that play; 0: the newest weights play
+    games_per_epoch: int = 0  # wait for so many games, then train: an epoch; 0: train as rows come in
+    steps_per_game: int = 10  # updates for every game of an epoch
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
@@ -52,7 +54,26 @@ class LearnConfig:
         for name in ("beta1", "beta2", "ema"):
             if not 0 <= getattr(self, name) < 1:
                 found.append(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+        if self.games_per_epoch < 0:
+            found.append(f"games_per_epoch is {self.games_per_epoch}; it must not be negative")
+        if self.steps_per_game < 1:
+            found.append(f"steps_per_game is {self.steps_per_game}; it must be at least 1")
+        if self.steps_per_epoch % max(self.updates_per_call, 1):
+            found.append(
+                f"updates_per_call is {self.updates_per_call}; it must divide the updates of an epoch "
+                f"(games_per_epoch * steps_per_game = {self.steps_per_epoch})"
+            )
+        rate = self.learning_rate
+        if self.games_per_epoch and rate.end not in (None, rate.start) and not rate.rows:
+            found.append(
+                "learning_rate.rows is 0; with games_per_epoch say after how many trained rows it is at its end"
+            )
         return found
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Updates of an epoch; 0 where there are none."""
+        return self.games_per_epoch * self.steps_per_game
 
 
 @struct

@@ -36,12 +36,14 @@ class SelfPlayConfig:
     starts: tuple[str, ...] = ()  # where games begin: at the game's named starts, each as often; none: as the rules say
     start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
     start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
+    rest_while_training: bool = False  # far workers wait while an epoch is trained: one device can then serve both
     random_plies: int = 0  # each game begins with 0 to this many random moves
     teacher: str | None = None  # a network (run:NAME, path:FOLDER, bundled) that plays and opines in the run's place
     every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves
     temperature: Schedule = Schedule(1.0)
+    temperature_epochs: int = 0  # the temperature is at its end after so many epochs; 0: it goes by rows
     temperature_plies: int | None = None  # after this many plies of a game the best move is played
     exploration: float = 1.25
     noise_fraction: float = 0.25
@@ -52,6 +54,7 @@ class SelfPlayConfig:
     def problems(self) -> list[str]:
         """What is wrong with it."""
         least = {"num_games": 1, "moves_per_rollout": 1, "random_plies": 0, "fast_simulations": 1}
+        least["temperature_epochs"] = 0
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
         ]

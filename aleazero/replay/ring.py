@@ -30,6 +30,7 @@ class ReplayConfig:
     """What is kept and how it is drawn."""
 
     capacity_rows: int = 200_000
+    capacity_games: int = 0  # finished games in the slabs drawn from, at most; 0: as many as there are
     min_rows: int = 2_000  # ready before the first update
     surprise: float = 0.0  # w: share of the draws in proportion to surprise; the others are uniform
     importance: float = 0.0  # beta: weighs rows by (chance of a uniform draw / own chance) ** beta
@@ -44,7 +45,7 @@ class ReplayConfig:
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        least = {"capacity_rows": 1, "min_rows": 1, "window_start": 1, "prefetch": 1}
+        least = {"capacity_rows": 1, "capacity_games": 0, "min_rows": 1, "window_start": 1, "prefetch": 1}
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
         ]

@@ -55,6 +55,7 @@ class Replay:
         self.seed = seed
         self.num_slabs = 0  # added so far
         self.sources: dict[int, list[int]] = {}  # by source: the numbers of the last slabs it brought, oldest first
+        self._games: collections.deque[int] = collections.deque(maxlen=self.slabs)  # over in each slab held, if counted
         self.rows_before = 0  # played before the first of them, in a run that began anew from weights
         self._home = jax.local_devices(backend="cpu")[0] if config.place == "host" else jax.local_devices()[0]
         self._away = config.place == "host" and jax.default_backend() != "cpu"
@@ -86,6 +87,8 @@ class Replay:
         self.ring = self._insert(self.ring, *jax.device_put((slab, np.array(slots, np.int32), td_lambda), self._home))
         self.sources[source] = numbers
         self.num_slabs += 1
+        if self.config.capacity_games:
+            self._games.append(int((slab.ended | slab.truncated).sum()))  # waits for the slab
         if len(self.sources) > MOST_SOURCES:
             self._forget()
 
@@ -100,6 +103,10 @@ class Replay:
         self._ahead.clear()
         self.ring, self.num_slabs = jax.device_put(ring, _on(self._home)), num_slabs
         self.sources = dict(sources)
+        if self.config.capacity_games:
+            over = np.asarray((ring.ended | ring.truncated).sum((1, 2)))
+            held = range(max(num_slabs - self.slabs, 0), num_slabs)
+            self._games = collections.deque((int(over[n % self.slabs]) for n in held), self.slabs)
 
     @property
     def rows_played(self) -> int:
@@ -114,8 +121,16 @@ class Replay:
     @property
     def window_slabs(self) -> int:
         """How many of the newest slabs are drawn from."""
-        wanted = math.ceil(self.config.window_rows(self.rows_played) / self.slab_rows)
-        return min(wanted, self.slabs, self.num_slabs)
+        wanted = min(math.ceil(self.config.window_rows(self.rows_played) / self.slab_rows), self.slabs, self.num_slabs)
+        if not self.config.capacity_games:
+            return wanted
+        games, slabs = 0, 0
+        for over in reversed(self._games):
+            games += over
+            if slabs and games > self.config.capacity_games:
+                break
+            slabs += 1
+        return min(wanted, slabs)
 
     def count_ready(self) -> int:
         """Rows that can be drawn. Waits for the device."""

@@ -90,3 +90,9 @@ def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayS
 
 
 compiled_summary = jax.jit(summarise)
+
+
+def summary_of(slab: Trajectory, full_budget: int, fast_budget: int) -> PlayStats:
+    """The few numbers of a slab, compiled."""
+    stats: PlayStats = compiled_summary(slab, jnp.int32(full_budget), jnp.int32(fast_budget))
+    return stats

@@ -1,11 +1,13 @@
 """The learner: draws rows, updates the weights, publishes them. Never draws more rows per new row than allowed.
 
+Or it waits for games, and then makes a number of updates for each: an epoch. It publishes when the epoch is over.
 Knows a compiled update and two ports; not who plays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,8 @@ from aleazero.core.records import Weights
 from aleazero.core.scopes import part
 from aleazero.learn.update import LearnerState, Update, UpdateStats
 from aleazero.roles.ports import SampleSource, WeightStore
+
+BURST_CALLS = 8  # of an epoch, before the run looks whether it should stop
 
 
 class Learner:
@@ -35,6 +39,8 @@ class Learner:
         rows_per_new_row: float,
         min_rows: int,
         seed: int,
+        games_per_epoch: int = 0,
+        steps_per_game: int = 0,
     ) -> None:
         """`update` makes `updates_per_call` updates in a row (`learn.update.in_a_row`), compiled, its state donated.
 
@@ -43,7 +49,8 @@ class Learner:
         self._updates_per_call = updates_per_call
         self._update, self._rate, self._source, self._weights = update, rate, source, weights
         self._batch_size, self._rows_per_new_row, self._min_rows = batch_size, rows_per_new_row, min_rows
-        self._seed = seed
+        self._seed, self._games_per_epoch = seed, games_per_epoch
+        self._steps_per_epoch = games_per_epoch * steps_per_game
         self.state = state
         self.steps = 0  # updates so far; also the weights' version
         self.started = False  # whether there were enough rows to begin
@@ -59,15 +66,30 @@ class Learner:
         """The rate of the next update."""
         return self._rate(self.rows_trained)
 
-    def step(self) -> list[UpdateStats]:
-        """As many updates as the rows that came in allow, in whole calls."""
+    @property
+    def epoch(self) -> int:
+        """Epochs that are over; 0 where there are none."""
+        return self.steps // self._steps_per_epoch if self._steps_per_epoch else 0
+
+    def owed(self, games: int = 0) -> int:
+        """Calls of updates that what came in allows, now that `games` games of the run are over, still to be made."""
         self.started = self.started or self._source.count_ready() >= self._min_rows
         if not self.started:
-            return []
-        allowed = int(self._rows_per_new_row * self._source.rows_played) // self._batch_size
-        calls = max(allowed - (self.steps - self.base_steps), 0) // self._updates_per_call
+            return 0
+        if self._steps_per_epoch:  # counts from the beginning of the run: nothing else is needed to go on exactly
+            allowed = games // self._games_per_epoch * self._steps_per_epoch
+        else:
+            allowed = self.base_steps + int(self._rows_per_new_row * self._source.rows_played) // self._batch_size
+        return max(allowed - self.steps, 0) // self._updates_per_call
+
+    def step(self, games: int = 0) -> list[UpdateStats]:
+        """As many updates as what came in allows, in whole calls; of an epoch only a part at a time."""
+        calls, epoch = self.owed(games), self.epoch
+        if self._steps_per_epoch:
+            left = self._steps_per_epoch - self.steps % self._steps_per_epoch
+            calls = min(calls, BURST_CALLS, left // self._updates_per_call)
         found = [self._call() for _ in range(calls)]
-        if found:
+        if found and (not self._steps_per_epoch or self.epoch > epoch):
             self.publish()
         return found
 
@@ -85,6 +107,17 @@ class Learner:
         )
         self.steps += count
         return stats
+
+
+def placed(state: LearnerState) -> LearnerState:
+    """On a device by name, as updates leave it: or else the first and the second update would each be compiled."""
+    return jax.device_put(state, jax.local_devices()[0])
+
+
+@jax.jit
+def all_finite(tree: Any) -> Array:
+    """`[]` bool: whether every number is one."""
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 @jax.jit

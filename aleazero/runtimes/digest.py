@@ -30,7 +30,7 @@ class Iteration:
 
     step: int  # updates so far, this iteration's included
     rows: int
-    play: PlayStats
+    play: PlayStats | None  # None where it only learned
     updates: list[UpdateStats]  # each of several updates in a row
     learning_rate: float
     rows_trained: int
@@ -57,12 +57,13 @@ class Digest:
     def take(self, iteration: Iteration, checkpoint: str) -> Alarm | None:
         """Fetches an iteration's numbers; an alarm if one of them is not finite."""
         play, updates = jax.device_get((iteration.play, iteration.updates))
-        self._plays.append(play)
+        if play is not None:
+            self._plays.append(play)
+            self._rows += play.fingerprints.size
+            self.games += int(play.ended) + int(play.truncated)
         each = [jax.tree.map(lambda x: x[i], call) for call in updates for i in range(len(call.loss))]  # noqa: B023
         self._updates += each
-        self._rows += play.fingerprints.size
         self._last = iteration
-        self.games += int(play.ended) + int(play.truncated)
         for step, stats in enumerate(each, iteration.step - len(each) + 1):
             numbers = {f"{term} loss": value for term, value in stats.measures.terms.items()}
             for term, value in {**numbers, "gradient norm": stats.gradient_norm}.items():
@@ -76,7 +77,8 @@ class Digest:
         if last is None:
             return
         where: dict[str, Any] = {"step": last.step, "rows": last.rows, "seconds": seconds}
-        yield self._selfplay(where, max(elapsed, 1e-9))
+        if self._plays:
+            yield self._selfplay(where, max(elapsed, 1e-9))
         if self._updates:
             yield self._learn(where, last, max(elapsed, 1e-9))
         yield ReplayReport(

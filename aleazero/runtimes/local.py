@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import jax
-import jax.numpy as jnp
-from jax import Array
 
 from aleazero import __version__
 from aleazero import checkpoint as checkpoints
@@ -27,25 +25,25 @@ from aleazero.assemble import Parts
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import fingerprint
-from aleazero.learn.update import LearnerState
 from aleazero.observe.alarms import Alarm, alarms_of, non_finite
 from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
 from aleazero.observe.sink import Sink
 from aleazero.players import check_game
 from aleazero.replay.log import ReplayLogError
-from aleazero.roles.actor import compiled_summary
+from aleazero.roles.actor import summary_of
 from aleazero.roles.evaluator import Evaluator
-from aleazero.roles.learner import Learner
+from aleazero.roles.learner import Learner, all_finite, placed
 from aleazero.roles.ports import LocalWeights, SourcedSink, StopSignal, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Iteration, match_report
 from aleazero.runtimes.profile import profile
-from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay
+from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay, SoFar
 from aleazero.runtimes.slab_log import SlabLog
 
 logger = logging.getLogger(__name__)
 
 PROFILE_AFTER = 200  # updates, in a run that goes on afterwards: replay is filling
+PAUSE_SECONDS = 0.2  # between looks whether a run that is paused may go on
 PROFILE_ITERATIONS = 8  # that a cycle of playing and learning may have
 
 
@@ -65,8 +63,12 @@ class LocalRun:
         root: Path | None = None,
         weights: WeightStore | None = None,
         make_producer: Callable[[Parts, SourcedSink, WeightStore], Producer] = SelfPlay,
+        evaluates: bool = True,
     ) -> None:
-        """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default."""
+        """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default.
+
+        Where others measure what it learns, it does not (`evaluates`).
+        """
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = weights or LocalWeights()
@@ -76,7 +78,7 @@ class LocalRun:
         self.learner = Learner(
             parts.make_update(),
             parts.learning_rate,
-            _placed(parts.start_learning()),
+            placed(parts.start_learning()),
             self.replay,
             self._weights,
             batch_size=config.learn.batch_size,
@@ -84,17 +86,19 @@ class LocalRun:
             rows_per_new_row=config.replay.rows_per_new_row,
             min_rows=config.replay.min_rows,
             seed=config.seed,
+            games_per_epoch=config.learn.games_per_epoch,
+            steps_per_game=config.learn.steps_per_game,
         )
         self._evaluator = Evaluator(
             lambda weights, opponent: parts.play_match(weights, opponent, root),
-            config.evaluate.opponents,
+            config.evaluate.opponents if evaluates else (),
             self._weights,
         )
         self._digest = Digest(parts.game.spec)
+        self._games = 0  # that are over, counted where the run has epochs
         self._waiting: collections.deque[Iteration] = collections.deque()
         self._began = time.monotonic()
-        self._began_steps = 0  # updates before this stretch
-        self._before = 0.0  # seconds of earlier stretches
+        self._began_steps, self._before = 0, 0.0  # updates before this stretch, and its seconds
         self._reported = self._began
         self._best: tuple[float, int] | None = None  # score, step
         self._resumed = False
@@ -118,21 +122,24 @@ class LocalRun:
         self.learner.publish()
         if self._resumed and not self.replay.num_slabs:
             self.save()  # the checkpoint that gave the weights speaks of a replay that is not there any more
-        while self.producer.rows < config.total_rows and not stop.stop_requested():
-            before = self.producer.rows
+        while (self.producer.rows < config.total_rows or self._owes()) and not stop.stop_requested():
+            if self.folder.pause_file.exists():
+                time.sleep(PAUSE_SECONDS)
+                continue
+            before, epoch = self.producer.rows, self.learner.epoch
             self._iterate()
             if self._profile_due(profile_only):
                 self._profile()
             # In this order: a run killed in a match plays it again when it is resumed.
             if self._due(config.evaluate.every_rows, before) and self.producer.rows < config.total_rows:
                 self.evaluate()
-            if self._due(config.checkpoint.every_rows, before):
+            if self._tend() or self._save_due(before, epoch):
                 self.save()
             if profile_only and self.profile is not None:
                 break
         self._catch_up()
         self._report()
-        finished = self.producer.rows >= config.total_rows
+        finished = self.producer.rows >= config.total_rows and not self._owes()
         if finished:
             if not self.learner.started:
                 ready, least = self.replay.count_ready(), config.replay.min_rows
@@ -143,6 +150,7 @@ class LocalRun:
                 "the last checkpoint could not be saved, so what was learned since the one before it is lost: make "
                 f"room on the disk, then go on from there: alea runs resume {self.folder.name}"
             )
+        self._tend(over=True)
         self._emit(self._run_report("done" if finished else "stopped"))
         return "done" if finished else "stopped"
 
@@ -169,15 +177,7 @@ class LocalRun:
         seen = profile(cycle, settle, self.folder.profile)
         if not seen.device_seconds:  # all rows were played before the trace began
             return
-        self.profile = ProfileReport(
-            **self._where(),
-            device_share=seen.device_seconds / max(seen.seconds, seen.device_seconds),
-            wall_seconds=seen.seconds,
-            device_seconds=seen.device_seconds,
-            shares=seen.shares,
-            kernels=seen.top,
-            trace=str(seen.file),
-        )
+        self.profile = seen.report(**self._where())
         self._emit(self.profile)
 
     def close(self) -> None:
@@ -191,13 +191,16 @@ class LocalRun:
         self._log.add(number, slab, source)
 
     def _iterate(self) -> None:
-        config = self.parts.config
-        slab = self.producer.step()
-        if slab is None:
+        config, trains = self.parts.config, self._owes()
+        slab = None if trains else self.producer.step()
+        if slab is None and not trains:
             return
-        budgets = (jnp.int32(config.search.max_simulations), jnp.int32(config.selfplay.fast_simulations))
-        play = compiled_summary(slab, *budgets)
-        updates = self.learner.step()
+        budgets = config.search.max_simulations, config.selfplay.fast_simulations
+        play = None if slab is None else summary_of(slab, *budgets)
+        if config.learn.games_per_epoch and play is not None:
+            self._games += int(play.ended) + int(play.truncated)
+        updates = self.learner.step(self._games)
+        self.producer.epoch = self.learner.epoch
         self._waiting.append(
             Iteration(
                 step=self.learner.steps,
@@ -213,11 +216,19 @@ class LocalRun:
             )
         )
         self._catch_up(leave=1)
-        alarm = self.producer.alarm(self.learner.steps) if updates else None
+        alarm = self.producer.alarm(self.learner.steps) if updates and slab is not None else None
         if alarm:
             self._raise(alarm)
         if time.monotonic() - self._reported >= config.observe.every_seconds:
             self._report()
+
+    def _tend(self, over: bool = False) -> bool:
+        so_far = SoFar(self.learner.steps, self._digest.games, self.replay.rows_held, self._owes(), over)
+        return self.producer.tend(so_far)
+
+    def _owes(self) -> bool:
+        """Whether an epoch's games are there and its updates are not: then nothing is taken until it is over."""
+        return self.parts.config.learn.games_per_epoch > 0 and self.learner.owed(self._games) > 0
 
     def _catch_up(self, leave: int = 0) -> None:
         """Fetches the numbers of iterations gone by; the device works on the newest meanwhile."""
@@ -228,6 +239,13 @@ class LocalRun:
 
     def _due(self, every: int, before: int) -> bool:
         return every > 0 and self.producer.rows // every > before // every
+
+    def _save_due(self, rows: int, epoch: int) -> bool:
+        """Whether a checkpoint is due, now that there were so many rows and epochs before."""
+        settings = self.parts.config.checkpoint
+        if settings.every_epochs:
+            return self.learner.epoch // settings.every_epochs > epoch // settings.every_epochs
+        return self._due(settings.every_rows, rows)
 
     # ---- reports
 
@@ -289,7 +307,7 @@ class LocalRun:
     def save(self) -> bool:
         """Saves everything needed to go on, and drops what is no longer needed. A full disk is said: False."""
         self._catch_up()
-        if not bool(_all_finite(self.learner.state)):  # the last update's loss says nothing of what it led to
+        if not bool(all_finite(self.learner.state)):  # the last update's loss says nothing of what it led to
             self._raise(non_finite(self.learner.steps, "a weight", math.nan, self._last_checkpoint()))
         root, config = self.folder.checkpoints, self.parts.config
         self._log.flush()
@@ -307,6 +325,7 @@ class LocalRun:
             logger.warning("%s", error)
             self._emit(CheckpointReport(**self._where(), path="", saved=False, message=str(error)))
             return False
+        self.producer.saved()
         try:
             checkpoints.prune(root, config.checkpoint.keep_last, [self._best[1]] if self._best else [])
             self._log.trim(self.learner.base_steps, self.replay.num_slabs, self.replay.slabs)
@@ -350,10 +369,11 @@ class LocalRun:
         restored = {
             name: checkpoints.restore(found, name, getattr(state, name)) for name in ("weights", "average", "optimiser")
         }
-        self.learner.state = _placed(dataclasses.replace(state, **restored))
+        self.learner.state = placed(dataclasses.replace(state, **restored))
         self.learner.steps = found.step
         self.producer.take_up(found, how)
-        self._digest.games = facts["games_finished"]
+        self._digest.games = self._games = facts["games_finished"]
+        self.producer.epoch = self.learner.epoch
         self._best = (facts["best"][0], facts["best"][1]) if facts.get("best") else None
         self._before = facts["seconds"]
         self._warned = set(facts.get("warned", ()))
@@ -371,24 +391,10 @@ class LocalRun:
         self.learner.started, self.learner.base_steps = facts["learner_started"], facts["base_steps"]
         self.replay.rows_before = facts["rows"] - facts["slabs"] * self.replay.slab_rows
         if logged:
-            self._play_back(facts["slabs"])
+            self._log.open(self.learner.base_steps)
+            self.replay.num_slabs = max(facts["slabs"] - self.replay.slabs, 0)
+            for slab, source in self._log.play_back(self.replay.num_slabs, facts["slabs"], self.parts.slab_like()):
+                self.replay.add(slab, source)
         else:
             ring = checkpoints.restore(found, "replay", self.replay.ring)
             self.replay.restore(ring, facts["slabs"], dict(facts["sources"]))
-
-    def _play_back(self, slabs: int) -> None:
-        """Fills the replay as it was when `slabs` slabs had been added."""
-        self._log.open(self.learner.base_steps)
-        self.replay.num_slabs = max(slabs - self.replay.slabs, 0)
-        for slab, source in self._log.play_back(self.replay.num_slabs, slabs, self.parts.slab_like()):
-            self.replay.add(slab, source)
-
-
-def _placed(state: LearnerState) -> LearnerState:
-    """On a device by name, as updates leave it: or else the first and the second update would each be compiled."""
-    return jax.device_put(state, jax.local_devices()[0])
-
-
-@jax.jit
-def _all_finite(tree: Any) -> Array:
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()

@@ -11,11 +11,13 @@ import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from aleazero.core.errors import AleaError
 from aleazero.core.scopes import PARTS
+from aleazero.observe.reports import ProfileReport
 from aleazero.runtimes import trace
 
 TOP = 10
@@ -33,6 +35,18 @@ class Profile:
     shares: dict[str, float]  # of wall time, by `SHARES`; they sum to one
     top: dict[str, float]  # the kernels that took longest, in seconds
     file: Path  # the trace, as TensorBoard reads it
+
+    def report(self, **where: Any) -> ProfileReport:
+        """For the run's reports; `where` is what every one of them says."""
+        return ProfileReport(
+            **where,
+            device_share=self.device_seconds / max(self.seconds, self.device_seconds),
+            wall_seconds=self.seconds,
+            device_seconds=self.device_seconds,
+            shares=self.shares,
+            kernels=self.top,
+            trace=str(self.file),
+        )
 
 
 def profile(iterate: Callable[[], None], finish: Callable[[], None], folder: Path) -> Profile:

@@ -5,7 +5,11 @@ Knows the actor and what of it belongs into a checkpoint; not who learns.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
+
+from jax import Array
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
@@ -17,8 +21,21 @@ from aleazero.roles.ports import EpisodeSink, WeightStore
 Resume = Literal["exact", "weights"]
 
 
+@dataclasses.dataclass(frozen=True)
+class SoFar:
+    """What a run has come to."""
+
+    step: int  # updates
+    games: int  # that are over; as many as the last reports knew
+    rows_held: int  # in the replay
+    trains: bool  # an epoch's games are there, and its updates are being made
+    over: bool  # nothing more will come of this process
+
+
 class Producer(Protocol):
     """Brings slabs: by playing, or from others who do."""
+
+    epoch: int  # epochs that are over: the run says so, and schedules may go by it
 
     @property
     def rows(self) -> int:
@@ -39,16 +56,34 @@ class Producer(Protocol):
     def take_up(self, found: checkpoints.Checkpoint, how: Resume) -> None:
         """Goes on from a checkpoint: exactly, or with games of its own beginning."""
 
+    def tend(self, so_far: SoFar) -> bool:
+        """Called after every iteration, and in the end: does what there is to do. Whether to save a checkpoint early.
+
+        It should where what it would hold need then not be kept elsewhere any more.
+        """
+
+    def saved(self) -> None:
+        """A checkpoint with these arrays and facts is safely on the disk."""
+
 
 class SelfPlay(Actor):
     """Plays in this process."""
 
-    def __init__(self, parts: Parts, sink: EpisodeSink, weights: WeightStore) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        sink: EpisodeSink,
+        weights: WeightStore,
+        lanes: Array | None = None,
+        pace: Callable[[int], Any] | None = None,
+    ) -> None:
+        """`lanes` `[B]` are the numbers of its games, and `pace(rows)` what they go by, where others play too."""
         play = parts.config.selfplay
+        self.epoch = 0
         super().__init__(
-            parts.make_play(),
-            parts.pace,
-            parts.start_games(),
+            parts.make_play(lanes),
+            pace or (lambda rows: parts.pace(rows, self.epoch)),
+            parts.start_games(lanes),
             sink,
             weights,
             num_games=play.num_games,
@@ -73,3 +108,10 @@ class SelfPlay(Actor):
         self.move = found.facts["move"]
         if how == "exact":
             self.games = self._parts.place_games(checkpoints.restore(found, "games", self.games))
+
+    def tend(self, so_far: SoFar) -> bool:
+        """Nothing: what it played is in the sink."""
+        return False
+
+    def saved(self) -> None:
+        """Nothing of it is kept elsewhere."""

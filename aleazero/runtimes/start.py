@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Literal
@@ -24,7 +24,7 @@ from aleazero.core.errors import AleaError, ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments, to_dict
 from aleazero.observe.console import ConsoleSink
 from aleazero.observe.curves import run_panels
-from aleazero.observe.jsonl import JsonlSink, read_jsonl, truncate_jsonl
+from aleazero.observe.jsonl import JsonlSink, truncate_jsonl
 from aleazero.observe.logs import configure_logging
 from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, ProfileReport
@@ -76,7 +76,7 @@ def start(
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(config)
-    return _train(parts, folder, root, None, Until(seconds, profile), quiet)
+    return train_in(parts, folder, root, None, Until(seconds, profile), quiet)
 
 
 def resume(
@@ -97,7 +97,7 @@ def resume(
     if refused:
         allowed = ", ".join(MAY_CHANGE)
         raise ConfigError("\n".join([*refused, f"a resumed run may change only {allowed}; start a new run"]))
-    return _train(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
+    return train_in(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
 
 
 def where_time_went(finished: Finished) -> list[str]:
@@ -113,7 +113,7 @@ def where_time_went(finished: Finished) -> list[str]:
 def plot_run(folder: RunFolder) -> Path:
     """Draws a run's curves from its metrics."""
     path = folder.path / "curves.svg"
-    write_svg(path, run_panels(read_jsonl(folder.metrics_file)), folder.name)
+    write_svg(path, run_panels(folder.read_reports()), folder.name)
     return path
 
 
@@ -137,8 +137,16 @@ def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
     return found
 
 
-def _train(parts: Parts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool) -> Finished:
-    """`how` is None where the run is new."""
+def train_in(
+    parts: Parts,
+    folder: RunFolder,
+    root: Path,
+    how: Resume | None,
+    until: Until,
+    quiet: bool,
+    make_run: Callable[..., LocalRun] = LocalRun,
+) -> Finished:
+    """Trains in a folder; `how` is None where the run is new. `make_run` is called as `LocalRun` is."""
     config = parts.config
     if until.profiled or config.observe.profile:
         keep_names()
@@ -151,7 +159,7 @@ def _train(parts: Parts, folder: RunFolder, root: Path, how: Resume | None, unti
                 truncate_jsonl(folder.metrics_file, found.step)
         sink = Fanout(_sinks(config, folder, quiet))
         stack.callback(sink.close)
-        run = LocalRun(parts, folder, sink, root=root)
+        run = make_run(parts, folder, sink, root=root)
         stack.callback(run.close)
         if found is not None and how is not None:
             run.resume(found, how)

@@ -62,6 +62,7 @@ def make(place: str = "device", **window: Any) -> Replay:
     replay.config = dataclasses.replace(replay.config, **window)
     replay.ring = jax.device_put(jax.tree.map(np.array, replay.ring), replay._home)
     replay._ahead = collections.deque()
+    replay._games = collections.deque(maxlen=replay.slabs)
     replay.sources = {}
     return replay
 
@@ -105,6 +106,20 @@ def test_counts_of_rows() -> None:
         assert replay.count_ready() == wanted.ready[newest].sum()
     surprise = wanted.surprise[newest]
     assert float(replay.mean_surprise()) == pytest.approx(surprise[surprise >= 0].mean(), rel=1e-5)
+
+
+def test_a_window_holds_no_more_games_than_asked_for() -> None:
+    over = np.asarray(history().ended | history().truncated).reshape(16, -1).sum(1)
+    most = int(over.mean() * 4)
+    replay = make(capacity_games=most)
+    for number in range(16):
+        add(replay, number)
+        sums = np.cumsum(over[max(number + 1 - SLABS, 0) : number + 1][::-1])
+        assert replay.window_slabs == max(int((sums <= most).sum()), 1)
+    again = make(capacity_games=most)
+    again.restore(jax.tree.map(np.array, replay.ring), replay.num_slabs, replay.sources)
+    assert again.window_slabs == replay.window_slabs < SLABS
+    assert make(capacity_games=1)._games == collections.deque()
 
 
 def test_the_games_of_several_sources_do_not_mix() -> None:

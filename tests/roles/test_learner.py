@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -225,3 +226,29 @@ def test_weights_of_an_older_version_are_refused() -> None:
     weights.publish(5, {})
     with pytest.raises(ValueError, match="weights version 4 is older than 5"):
         weights.publish(4, {})
+
+
+def test_an_epoch_waits_for_its_games_and_is_published_when_it_is_over() -> None:
+    source = Source(ready=1)
+    weights = LocalWeights()
+    learner = make(
+        source, per_call=2, update=idle, state=STATE, weights=weights, min_rows=1, games_per_epoch=5, steps_per_game=8
+    )
+    versions = []
+    for games in (0, 4, 5, 9, 9, 9, 16, 16, 16, 16, 16, 16):
+        learner.step(games)
+        with contextlib.suppress(LookupError):
+            versions.append(weights.latest()[0])
+    # 20 calls of 2 make an epoch; 8 calls are made at a time.
+    assert source.asked == [(number, 2) for number in range(0, 120, 2)]
+    assert versions == [40, 40, 40, 40, 80, 80, 80, 120]
+    assert (learner.epoch, learner.owed(16), learner.owed(19), learner.owed(20)) == (3, 0, 0, 20)
+
+
+def test_an_epoch_goes_on_where_it_was() -> None:
+    """Updates made and games played say all."""
+    given: dict[str, Any] = {"update": idle, "state": STATE, "games_per_epoch": 5, "steps_per_game": 8}
+    learner = make(Source(ready=1), per_call=2, **given)
+    learner.steps = 26  # in the middle of the first
+    assert learner.owed(7) == 7
+    assert learner.epoch == 0

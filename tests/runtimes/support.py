@@ -5,6 +5,7 @@ One tiny config serves almost every test, so that its programs are compiled once
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -129,11 +130,11 @@ class StopAfter:
 class SharedParts(Parts):
     """Parts whose programs are compiled once for all runs of this process that need the same ones."""
 
-    def start_games(self) -> Games:
-        return _copied(_programs(self)[0])
+    def start_games(self, lanes: jax.Array | None = None) -> Games:
+        return _copied(_programs(self)[0]) if lanes is None else super().start_games(lanes)
 
-    def make_play(self) -> Play:
-        return _programs(self)[1]
+    def make_play(self, lanes: jax.Array | None = None) -> Play:
+        return _programs(self)[1] if lanes is None else super().make_play(lanes)
 
     def start_learning(self) -> LearnerState:
         return _copied(_programs(self)[2])
@@ -145,6 +146,7 @@ class SharedParts(Parts):
         empty = _programs(self)[4]
         replay = copy.copy(empty)
         replay.config, replay.ring, replay.sources = self.config.replay, _copied(empty.ring), {}
+        replay._games = collections.deque(maxlen=replay.slabs)
         return replay
 
 

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import hmac
 import json
+import os
 import re
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from aleazero.core.errors import AleaError
@@ -76,6 +80,25 @@ class Keys:
     def orders(self, worker: str) -> str:
         """What the head has to say to one worker, who may read it."""
         return f"alea:{self.run}:orders:{worker}"
+
+    @property
+    def learner(self) -> str:
+        """What the learner says to the head alone."""
+        return f"alea:{self.run}:learner"
+
+    @property
+    def evaluation(self) -> str:
+        """How far the head is with measuring."""
+        return f"alea:{self.run}:evaluation"
+
+    @property
+    def stops(self) -> str:
+        """The starts of workers that are to stop, by worker."""
+        return f"alea:{self.run}:stops"
+
+    def lock(self, role: str) -> str:
+        """Who is the one of a role that there can be only one of."""
+        return f"alea:{self.run}:lock:{role}"
 
     def beat(self, worker: str) -> str:
         """One worker's heartbeat: a stream of one entry, whose id is the server's own time."""
@@ -165,16 +188,19 @@ class Keyring:
 
     def __init__(self, path: Path, run: str) -> None:
         self._path, self._run = path, run
-        self._tokens: dict[str, Token] = {}
-        if path.exists():
-            try:
-                texts = json.loads(path.read_text("utf-8"))
-                self._tokens = {name: Token.parse(text) for name, text in texts.items()}
-            except (OSError, ValueError, AttributeError) as error:
-                raise AccessError(
-                    f"could not read the tokens in {path}: {error}; delete it to make new ones: all workers then "
-                    "need new tokens too"
-                ) from error
+        self._tokens = self._read()
+
+    def _read(self) -> dict[str, Token]:
+        if not self._path.exists():
+            return {}
+        try:
+            texts = json.loads(self._path.read_text("utf-8"))
+            return {name: Token.parse(text) for name, text in texts.items()}
+        except (OSError, ValueError, AttributeError) as error:
+            raise AccessError(
+                f"could not read the tokens in {self._path}: {error}; delete it to make new ones: all workers then "
+                "need new tokens too"
+            ) from error
 
     @property
     def names(self) -> list[str]:
@@ -184,23 +210,31 @@ class Keyring:
     def token(self, name: str) -> Token:
         """Somebody's token, made and stored if there is none."""
         if name not in self._tokens:
-            self._tokens[name] = Token.new(self._run, name)
-            self._save()
+            fresh = Token.new(self._run, name)
+            with self._changing():
+                self._tokens.setdefault(name, fresh)
         return self._tokens[name]
 
     def drop(self, name: str) -> None:
         """Forgets a token: what is signed with it counts no longer."""
-        if self._tokens.pop(name, None) is not None:
-            self._save()
+        with self._changing():
+            self._tokens.pop(name, None)
 
     def signing_key(self, name: str) -> bytes | None:
         """What a worker signs with (`codec.SecretOf`)."""
         token = self._tokens.get(name)
         return None if token is None else token.signing_key
 
-    def _save(self) -> None:
-        texts = {name: token.text for name, token in self._tokens.items()}
-        write_private(self._path, json.dumps(texts, indent=2) + "\n")
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Changes the file as it is now: a head and commands may do so at the same time."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._tokens = self._read()
+            yield
+            texts = {name: token.text for name, token in self._tokens.items()}
+            write_private(self._path, json.dumps(texts, indent=2) + "\n")
 
 
 def rules(token: Token, *, key_permissions: bool) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,16 +23,18 @@ from aleazero.roles.ports import SourcedSink
 from aleazero.runtimes.codec import Envelope, SecretOf, unpack_slab
 from aleazero.runtimes.legal import LegalCheck
 from aleazero.runtimes.redis.access import Keys
-from aleazero.runtimes.redis.link import Link
+from aleazero.runtimes.redis.link import Link, Unavailable
 from aleazero.runtimes.redis.quarantine import Quarantine
-from aleazero.runtimes.redis.stream import Entry, Seen, SlabReader
-from aleazero.runtimes.selfplay import Resume
+from aleazero.runtimes.redis.stream import Entry, Seen, SlabReader, trim
+from aleazero.runtimes.selfplay import Resume, SoFar
 from aleazero.runtimes.slabs import BadSlab, SlabSchema
 
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
 READ_SLABS = 32  # of each worker at a time
+FULL = 0.8  # of the server's memory: then a checkpoint comes early, so that streams can be trimmed
+LOOK_SECONDS = 5.0  # between two looks at it
 
 
 class Intake:
@@ -49,18 +52,27 @@ class Intake:
         newest_version: Callable[[], int],
         legal: LegalCheck,
         quarantine: Quarantine,
+        tell: Callable[[SoFar], None] = lambda so_far: None,
         wait_seconds: float = WAIT_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """`workers()` are those whose streams are read; `newest_version()` is the highest that was ever published."""
+        """`workers()` are those whose streams are read; `newest_version()` is the highest that was ever published.
+
+        `tell` is called after every iteration of the run.
+        """
         self._keys, self._schema, self._sink = keys, schema, sink
         self._workers, self._secret_of, self._newest_version = workers, secret_of, newest_version
         self._legal, self._quarantine, self._wait = legal, quarantine, wait_seconds
         self._reader, self._seen = SlabReader(link, keys), Seen()
-        self._link = link
+        self._link, self._tell = link, tell
         self._read: collections.deque[Entry] = collections.deque()
         self.positions: dict[str, str] = {}  # by worker: the last entry dealt with
         self._lines: dict[tuple[str, int], int] = {}  # by worker and source: what the sink calls it
         self._next_line = 0
+        self._look_seconds, self._next_look = look_seconds, 0.0
+        self._trimmed: dict[str, str] = {}  # positions up to which streams were trimmed
+        self._since_trim = 0  # entries dealt with after that
+        self.epoch = 0
         self.slabs = 0  # taken so far
         self.counts: collections.Counter[str] = collections.Counter()  # of entries: taken, twice, gap, refused, benched
 
@@ -72,11 +84,15 @@ class Intake:
     def step(self) -> Trajectory | None:
         """The next good slab, once it is in the sink; None where none came in time."""
         if not self._read:
+            until = time.monotonic() + self._wait
             self._read.extend(self._reader.read(self._workers(), READ_SLABS, self._wait))
+            if not self._read:  # a server that is away, or a run without workers, answers at once
+                time.sleep(max(until - time.monotonic(), 0.0))
         while self._read:
             entry = self._read.popleft()
             slab = self._take(entry)
             self.positions[entry.worker] = entry.id
+            self._since_trim += 1
             if slab is not None:
                 return slab
         return None
@@ -143,3 +159,33 @@ class Intake:
         self._next_line = 1 + max(self._lines.values(), default=-1)
         self._reader = SlabReader(self._link, self._keys, self.positions)
         self._read.clear()
+
+    def tend(self, so_far: SoFar) -> bool:
+        """Tells others how far the run is; whether the server is nearly full and a checkpoint would make room."""
+        self._tell(so_far)
+        return self._presses()
+
+    def _presses(self) -> bool:
+        now = time.monotonic()
+        if now < self._next_look or self.positions == self._trimmed:
+            return False
+        self._next_look = now + self._look_seconds
+        try:
+            memory: Any = self._link.attempt(lambda client: client.info("memory"), writes=False)
+        except Unavailable:
+            return False
+        most = int(memory["maxmemory"])
+        full = most > 0 and int(memory["used_memory"]) > FULL * most
+        if full:
+            logger.warning("Redis at %s is nearly full: a checkpoint comes early, then it is trimmed", self._link.where)
+        return full
+
+    def saved(self) -> None:
+        """Lets go of what the checkpoint has read."""
+        positions = dict(self.positions)
+        trim(self._link, self._keys, positions)
+        self._trimmed, self._since_trim = positions, len(positions)  # the last of each stays
+
+    def backlog_rows(self) -> int:
+        """Rows that wait in the streams, about."""
+        return max(self._reader.waiting(self._workers()) - self._since_trim, 0) * self._schema.rows

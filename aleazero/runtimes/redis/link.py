@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -206,7 +206,15 @@ def connect(
 
 def announce(link: Link, run: str) -> None:
     """As the head: says which protocol it speaks, before any worker is let in."""
-    link.call(lambda client: client.set(Keys(run).public("protocol"), PROTOCOL), writes=True)
+    key = Keys(run).public("protocol")
+    if link.call(lambda client: client.get(key), writes=False) != str(PROTOCOL).encode():  # a full server can be read
+        link.call(lambda client: client.set(key, PROTOCOL), writes=True)
+
+
+def without_secrets(url: str) -> str:
+    """The URL without its user and password."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def make_client(

@@ -67,6 +67,11 @@ class Quarantine:
         except Unavailable as error:
             logger.warning("a refused slab could not be kept (%s): %s", error, bad)
 
+    @property
+    def all_benched(self) -> list[str]:
+        """Who is benched."""
+        return sorted(self._benched)
+
     def benched(self, worker: str) -> bool:
         """Whether nothing more is to be taken from it."""
         return worker in self._benched

@@ -53,7 +53,7 @@ class RedisWeights:
         version, data = self._pending
 
         def do(client: redis.Redis) -> None:
-            before = _read_pointer(client.get(self._pointer_key))
+            before = read_pointer(client.get(self._pointer_key))
             old = [v for v in before["kept"] if v != version]
             kept = [*old, version][-self._keep :]
             pointer = {
@@ -73,10 +73,15 @@ class RedisWeights:
         self._pending = None
         return True
 
+    @property
+    def published(self) -> int:
+        """The last version of this process; -1 where there is none."""
+        return self._published
+
     def highest(self) -> int:
         """The highest version ever published, before a learner went back too; -1 where there is none."""
         pointer = self._link.call(lambda client: client.get(self._pointer_key), writes=False)
-        return max(int(_read_pointer(pointer)["highest"]), self._published)
+        return max(int(read_pointer(pointer)["highest"]), self._published)
 
     # ---- the players' side
 
@@ -101,7 +106,7 @@ class RedisWeights:
         raw = client.get(self._pointer_key)
         if raw is None:
             raise LookupError("no weights have been published")
-        pointer = _read_pointer(raw)
+        pointer = read_pointer(raw)
         if self._held is not None and self._held[0] == pointer["sha256"]:
             return self._held[1:]
         data: Any = client.get(self._keys.weights(pointer["version"]))
@@ -113,7 +118,8 @@ class RedisWeights:
         return version, weights
 
 
-def _read_pointer(raw: Any) -> dict[str, Any]:
+def read_pointer(raw: Any) -> dict[str, Any]:
+    """What the key that names the newest weights says."""
     if raw is None:
         return {"version": -1, "sha256": "", "kept": [], "highest": -1}
     try:

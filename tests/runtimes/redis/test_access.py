@@ -255,3 +255,15 @@ def test_rules_name_what_is_allowed_and_nothing_more() -> None:
     worker = rules(Token.new("home", "laptop"), key_permissions=True)
     assert [rule for rule in worker if rule.startswith("+")] == ["+ping", "+get", "+xadd", "+multi", "+exec"]
     assert not any(rule in ("~*", "allkeys", "nopass", "+@all", "allchannels") for rule in worker)
+
+
+def test_tokens_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    """By a head and by commands, each with what it has read before."""
+    rings = [Keyring(tmp_path / "keys.json", "home") for _ in range(3)]
+    made = [ring.token(f"worker-{number}") for number, ring in enumerate(rings)]
+    assert Keyring(tmp_path / "keys.json", "home").names == ["worker-0", "worker-1", "worker-2"]
+    assert rings[2].token("worker-0") == made[0], "one that somebody else has made meanwhile is not made anew"
+    again = Keyring(tmp_path / "keys.json", "home")
+    assert rings[0].token("late") == again.token("late")
+    rings[0].drop("worker-1")
+    assert "worker-1" not in Keyring(tmp_path / "keys.json", "home").names

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 
+from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
 from aleazero.core.records import Rows, Trajectory
 from aleazero.replay.store import Replay
@@ -23,6 +24,7 @@ from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.intake import Intake
 from aleazero.runtimes.redis.quarantine import Quarantine
+from aleazero.runtimes.redis.server import RedisServer
 from aleazero.runtimes.redis.stream import SlabSender, trim
 from aleazero.runtimes.redis.weights import RedisWeights
 from aleazero.runtimes.selfplay import SelfPlay
@@ -165,6 +167,64 @@ def test_a_learner_that_was_killed_takes_every_slab_once(cluster: Callable[..., 
     assert len(batches) > len(wanted)  # some twice
     assert batches[-1] == wanted[-1]
     assert newest(again.folder).facts["intake"]["slabs"] == newest(whole.run.folder).facts["intake"]["slabs"]
+
+
+def test_a_checkpoint_lets_go_of_what_it_holds(cluster: Callable[..., Cluster]) -> None:
+    far = cluster()
+    client, key = far.party.head.client, far.party.keys.slabs(far.token.name)
+    far.run.train(StopAfter(4))
+    saved = newest(far.run.folder).facts["intake"]["positions"]["it"]
+    assert [entry.decode() for entry, _ in client.xrange(key)] == [saved], "all but the last that was read"
+    for _ in range(2):
+        far.play()
+    far.run._iterate()  # a third is played, and one is read
+    far.run.save()
+    assert client.xlen(key) == 3, "the last that was read, and the two that were not"
+
+
+def test_a_checkpoint_that_cannot_be_saved_lets_go_of_nothing(
+    cluster: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = cluster()
+
+    def full(*args: Any) -> None:
+        raise checkpoints.CheckpointError("the disk is full")
+
+    monkeypatch.setattr(checkpoints, "save", full)
+    far.run.learner.publish()
+    for _ in range(3):
+        far.run._iterate()
+    assert not far.run.save()
+    assert far.party.head.client.xlen(far.party.keys.slabs(far.token.name)) == 3
+
+
+def test_a_full_server_brings_a_checkpoint_early(
+    own_server: RedisServer,
+    own_party: Party,
+    tmp_path: Path,
+    quick_programs: None,  # noqa: F811
+) -> None:
+    own_server.stop()
+    with RedisServer(own_server.folder, own_server.head, max_memory_bytes=16 * 2**20):
+        config = tiny("checkpoint.every_rows=1000000", "total_rows=100000")
+        with contextlib.closing(Cluster(own_party, config, tmp_path)) as far:
+            intake = far.run.producer
+            assert isinstance(intake, Intake)
+            intake._look_seconds = 0.0
+            far.run.learner.publish()
+            for _ in range(3):
+                far.run._iterate()
+            assert not intake._presses()
+            client = own_party.head.client
+            number = 0
+            while int(client.info("memory")["used_memory"]) < 0.85 * 16 * 2**20:
+                client.set(own_party.keys.public(f"ballast:{number}"), bytes(2**17))
+                number += 1
+            assert intake._presses()
+            far.run.train(StopAfter(2))
+            assert checkpoints.steps(far.run.folder.checkpoints), "though none is due for long"
+            assert client.xlen(own_party.keys.slabs("it")) == 1
+            assert not intake._presses(), "nothing more would go"
 
 
 def _same(old: Any, sink: Any) -> TakingTurns:

@@ -1,0 +1,224 @@
+"""`alea worker`: from an address and a token to a worker; and the tokens themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from aleazero.cli.common import active_run
+from aleazero.cli.main import DONE, FAILED, print_json
+from aleazero.cli.options import compute_on
+from aleazero.core.errors import ConfigError
+from aleazero.core.settings import load_file
+from aleazero.runs import runs_root
+from aleazero.runtimes.redis import users
+from aleazero.runtimes.redis.access import HEAD, AccessError, Token
+from aleazero.runtimes.redis.beats import read_beats
+from aleazero.runtimes.redis.home import Home
+from aleazero.runtimes.redis.link import Link, connect, without_secrets
+
+DEFAULT_GAMES = 128
+KEYS = ("url", "token", "token_file", "ca")
+POLL_SECONDS = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """How a worker gets in, as far as flags and the environment say."""
+
+    url: str | None
+    token: str | None
+    ca: Path | None
+    file: Path | None
+
+    def resolved(self) -> tuple[str, Token, Path | None]:
+        """With what a file says where they do not."""
+        values = self._file_values()
+        url, text = self.url or values.get("url"), self.token or values.get("token")
+        if text is None and "token_file" in values:
+            text = Token.read(Path(values["token_file"]).expanduser()).text
+        missing = [
+            f'no {what}: give --{flag}, set {variable}, or write {flag} = "..." into {_default_file()}'
+            for what, flag, variable, value in (
+                ("address of a Redis", "url", "ALEA_REDIS_URL", url),
+                ("token", "token", "ALEA_TOKEN", text),
+            )
+            if not value
+        ]
+        if missing:
+            raise ConfigError("\n".join(missing))
+        ca = self.ca or (Path(values["ca"]).expanduser() if "ca" in values else None)
+        return without_secrets(str(url)), Token.parse(str(text)), ca
+
+    def _file_values(self) -> dict[str, Any]:
+        path = self.file or _default_file()
+        if self.file is None and not path.exists():
+            return {}
+        values = dict(load_file(path).values)
+        if unknown := sorted(set(values) - set(KEYS)):
+            raise ConfigError(f"{path}: unknown: {', '.join(unknown)}; known: {', '.join(KEYS)}")
+        return values
+
+
+def _default_file() -> Path:
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return home / "aleazero" / "worker.toml"
+
+
+class Asked:
+    """Whether a worker is to come to a good end: by a signal, or by a file."""
+
+    def __init__(self, stop_file: Path | None) -> None:
+        self._file, self.event = stop_file, threading.Event()
+
+    def now(self) -> bool:
+        """Whether it is."""
+        return self.event.is_set() or (self._file is not None and self._file.exists())
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """The first signal asks; the second does not wait."""
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+        os.write(2, b"finishing what is played; once more stops at once\n")
+
+
+@contextlib.contextmanager
+def _prepared(access: Access, wait: bool, stop_file: Path | None) -> Iterator[tuple[Link, Token, Asked]]:
+    """A link, made before anything heavy is done; signals that ask for a good end; words on standard error."""
+    url, token, ca = access.resolved()
+    if token.name == HEAD:
+        raise AccessError("this is the head's own token: make one for the worker with alea worker token NAME")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("aleazero").setLevel(logging.INFO)
+    asked, numbers = Asked(stop_file), (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, asked.hear) for number in numbers]
+    try:
+        with contextlib.closing(connect(url, token, wait=wait, stop=asked.event, ca_file=ca)) as link:
+            yield link, token, asked
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def game(
+    access: Access,
+    *,
+    wait: bool,
+    stop_file: Path | None,
+    num_games: int | None,
+    gpu_memory: float | None,
+    device: str,
+) -> int:
+    """Plays games for a run."""
+    with _prepared(access, wait, stop_file) as (link, token, asked):
+        _use(device, gpu_memory)
+        from aleazero.core.devices import use_every_core
+        from aleazero.runtimes.redis.game import GameWorker
+
+        use_every_core()
+        choose = (lambda config: num_games) if num_games is not None else (lambda config: _profiled(config.game))
+        GameWorker(link, token, num_games=choose, stop=asked.now, wait=wait).run()
+    return DONE
+
+
+def train(run: str | None, runs: Path | None, *, gpu_memory: float | None, device: str) -> int:
+    """Learns."""
+    _use(device, gpu_memory)
+    from aleazero.runtimes.redis.learner import learn
+
+    root = runs_root(runs)
+    finished = learn(active_run(root, run), root)
+    print(f"run {finished.folder.name}: {finished.status}")
+    return DONE
+
+
+def evaluate(access: Access, *, wait: bool, stop_file: Path | None, runs: Path | None, device: str) -> int:
+    """Plays matches."""
+    with _prepared(access, wait, stop_file) as (link, token, asked):
+        _use(device, None)
+        from aleazero.runtimes.redis.evaluator import EvalWorker
+
+        EvalWorker(link, token, stop=asked.now, wait=wait, root=runs_root(runs)).run()
+    return DONE
+
+
+def stop(name: str, run: str | None, wait: float, runs: Path | None) -> int:
+    """Asks a worker to leave, and waits until it has."""
+    home = Home(active_run(runs_root(runs), run))
+    keys = home.keys
+    with contextlib.closing(home.connect()) as link:
+        beat = read_beats(link, keys, [name]).get(name)
+        if beat is None or beat.status.get("leaving"):
+            print(f"worker {name!r} does not take part in run {keys.run!r}")
+            return DONE
+        instance = str(beat.status.get("instance"))
+        link.call(lambda client: client.hset(keys.stops, name, instance), writes=True)
+        end = time.monotonic() + wait
+        while time.monotonic() < end:
+            beat = read_beats(link, keys, [name]).get(name)
+            if beat is None or beat.status.get("leaving") or beat.status.get("instance") != instance:
+                print(f"worker {name!r} has left run {keys.run!r}")
+                return DONE
+            time.sleep(POLL_SECONDS)
+    print(f"alea: worker {name!r} has not left within {wait:g} s; it leaves when it hears of it", file=sys.stderr)
+    return FAILED
+
+
+def token(name: str, run: str | None, runs: Path | None, *, revoke: bool, as_json: bool) -> int:
+    """Makes a worker's token, or takes it away."""
+    home = Home(active_run(runs_root(runs), run))
+    if name == HEAD:
+        raise AccessError(f"{HEAD!r} is the head's own name: choose another one")
+    ring, address = home.keyring(), home.address()
+    if revoke:
+        known = name in ring.names
+        with contextlib.closing(home.connect()) as link:
+            user = ring.token(name).user
+            users.revoke(link, user)
+        ring.drop(name)
+        print(f"worker {name!r}: {'its token is no longer accepted' if known else 'it had no token'}")
+        return DONE
+    made = ring.token(name)
+    with contextlib.closing(home.connect()) as link:
+        users.admit(link, made)
+    if as_json:
+        print_json({"run": made.run, "worker": name, "url": address.outside, "token": made.text, "ca": address.ca_file})
+        return DONE
+    ca = f" --ca {address.ca_file}" if address.ca_file else ""
+    print(f"alea worker game --url {address.outside} --token {made.text}{ca}")
+    return DONE
+
+
+def _use(device: str, gpu_memory: float | None) -> None:
+    """Before anything is computed."""
+    if gpu_memory is not None:
+        if not 0 < gpu_memory <= 1:
+            raise ConfigError(f"--gpu-memory is {gpu_memory}; it must be above 0 and at most 1")
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(gpu_memory)
+    compute_on(device)
+    from aleazero.core.compilation import keep_compiled_programs
+
+    keep_compiled_programs()
+
+
+def _profiled(game: str) -> int:
+    """How many games this machine plays best at once, by its newest profile of self-play."""
+    from aleazero.bench.profiles import SELFPLAY, ProfileError, hardware, load, place
+
+    folder = place(SELFPLAY, game, None, hardware()).parent
+    files = sorted(folder.glob(f"{game.replace(':', '_')}-{SELFPLAY}*.json"), key=lambda file: file.stat().st_mtime)
+    for file in reversed(files):
+        with contextlib.suppress(ProfileError):
+            return load(file).batch
+    return DEFAULT_GAMES
