@@ -55,8 +55,8 @@ FAULTS = (
     Fault(
         "lost terminal visit",
         "aleazero/search/build.py",
-        "line = jnp.where(fresh[:, None], nodes.lineage[-1], leaves.line)",
-        "line = nodes.lineage[-1]",
+        "lines = jnp.where(fresh[..., None], own, jnp.where(leaves.there[..., None], leaves.line, jnp.uint32(0)))",
+        "lines = own",
         (f"{PUCT}::test_win_in_one_keeps_its_visits", f"{RECOUNT}[puct-tictactoe]"),
     ),
     Fault(
@@ -111,15 +111,15 @@ FAULTS = (
     Fault(
         "stale child: a new leaf hung on the wrong edge",
         "aleazero/search/tree.py",
-        "index = (node * num_lanes + jnp.arange(num_lanes), edge)",
-        "index = (node * num_lanes + jnp.arange(num_lanes), jnp.maximum(edge - 1, 0))",
+        "index, mode = (row, edge), _TRUSTED",
+        "index, mode = (row, jnp.maximum(edge - 1, 0)), _TRUSTED",
         (f"{RECOUNT}[puct-tictactoe]",),
     ),
     Fault(
         "lost terminal: finished games are not marked",
         "aleazero/search/build.py",
-        "links = jnp.where(leaf.terminated, -at, at)",
-        "links = jnp.where(leaf.terminated, at, at)",
+        "links = jnp.where(leaf.terminated.reshape(lanes), -at, at)",
+        "links = at",
         (f"{RECOUNT}[puct-tictactoe]",),
     ),
     Fault(
@@ -226,6 +226,20 @@ FAULTS = (
         "np.tile([1.0, -1.0], len(result.points))",
         "np.tile([1.0, 1.0], len(result.points))",
         ("tests/play/test_luck.py",),
+    ),
+    Fault(
+        "two descents in flight to the same move",
+        "aleazero/search/gumbel.py",
+        "scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due))",
+        "scores = root_score(root, gumbel, due)",
+        ("tests/search/test_gumbel.py::test_two_leaves_in_flight_keep_to_the_budget",),
+    ),
+    Fault(
+        "the second leaf in flight is not counted",
+        "aleazero/search/build.py",
+        "for k in range(self.plan.in_flight):",
+        "for k in range(1):",
+        (f"{BUILD}::test_recount_of_two_leaves_in_flight",),
     ),
 )
 
