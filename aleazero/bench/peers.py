@@ -21,7 +21,12 @@ from aleazero.core.struct import struct, where_lanes
 from aleazero.games.pgx import FACTS
 from aleazero.games.registry import PGX_PREFIX
 
-TWINS = {"backgammon": "backgammon", "connect_four": "connect_four", "tictactoe": "tic_tac_toe"}  # ours to Pgx's
+TWINS = {
+    "backgammon": "backgammon",
+    "chess": "chess",
+    "connect_four": "connect_four",
+    "tictactoe": "tic_tac_toe",
+}  # ours to Pgx's
 
 _FIRST_STATES = 256
 

@@ -219,8 +219,31 @@ class Game(abc.ABC):
 
     @part("rules")
     def unpack(self, row: Array) -> Any:
-        """The state of a packed row: equal, leaf for leaf, to the one packed."""
+        """The state of a packed row: equal, leaf for leaf, to the one packed, but for `forgotten` fields."""
         return unpack_tree(row, self.state_like)
+
+    forgotten: tuple[str, ...] = ()
+    """Fields of a state that a packed row leaves out, because whoever walks through rows can give them back.
+
+    Nothing else of a state, what can be done in it and what is seen of it depend on them; what follows from it may.
+    """
+
+    position_key: Callable[[Any], Array] | None = None
+    """Optional, with the two below, where it matters which positions were there before: `position_key(state) -> [2]`
+    uint32, the first eight bytes of a packed row. Equal where two positions of a game count as the same."""
+
+    past_keys: Callable[[Any], Array] | None = None
+    """`past_keys(state) -> [H, 2]` uint32: keys of earlier positions that may come again; zeros elsewhere.
+
+    Forgotten by `pack`. A search reads them at its roots.
+    """
+
+    seen_before: Callable[[Any, Array], Any] | None = None
+    """`seen_before(state, times) -> state`, where the position of a state was there `times` before.
+
+    For states that come from `apply_action` on an unpacked one: the caller counts the state's key among those on the
+    way to it, the root's `past_keys` included. With a whole state `apply_action` counts by itself.
+    """
 
     plays: Callable[[Any, Any], FlatPlays] | None = None
     """Optional, batch: `plays(states, cursor) -> FlatPlays`, the distinct whole-turn plays of every lane, streamed.

@@ -31,6 +31,7 @@ PLIES = {
     "pig": 40,
     "quoridor": 40,
     "backgammon": 60,
+    "chess": 40,
     "pgx:othello": 40,
     "pgx:backgammon": 40,
 }

@@ -1,0 +1,31 @@
+"""The rules against python-chess: games at random, from the start, from sharp positions and from endings; perft."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.games.chess.support import ENDINGS, PERFT, STARTPOS, TACTICAL, assert_games_agree, perft
+
+
+def test_games_from_the_start_and_from_sharp_positions_agree_with_python_chess():
+    reasons = assert_games_agree([*[STARTPOS] * 3, *TACTICAL, *ENDINGS], plies=120, seed=1)
+    assert reasons["mate"] >= 1
+    assert reasons["material"] >= 1
+
+
+def test_every_way_to_end_a_game_agrees_with_python_chess():
+    reasons = assert_games_agree([*ENDINGS, *ENDINGS, *TACTICAL[:6]], plies=110, seed=2, back=0.4)
+    assert set(reasons) == {"mate", "stalemate", "material", "fifty", "threefold"}
+
+
+@pytest.mark.parametrize("fen", PERFT)
+def test_perft(fen: str):
+    assert perft(fen, len(PERFT[fen])) == list(PERFT[fen])
+
+
+@pytest.mark.slow
+def test_two_hundred_whole_games_agree_with_python_chess():
+    reasons = assert_games_agree([STARTPOS] * 200, plies=512, seed=3)
+    sharp = assert_games_agree([*TACTICAL, *ENDINGS] * 4, plies=512, seed=4, back=0.05)
+    assert sum(reasons.values()) > 150
+    assert set(reasons | sharp) == {"mate", "stalemate", "material", "fifty", "threefold"}
