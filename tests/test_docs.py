@@ -90,7 +90,7 @@ def test_a_broken_link_is_seen(tmp_path):
 
 
 def test_the_guides_examples_run_and_print_what_it_says():
-    started = time.monotonic()
+    started = time.process_time()  # of this process: a busy machine makes nobody's guide longer
     namespace = {"__name__": "guide"}
     blocks = examples(GUIDE)
     assert len(blocks) > 4
@@ -102,7 +102,7 @@ def test_the_guides_examples_run_and_print_what_it_says():
             exec(program, namespace)
         if printed is not None:
             assert out.getvalue() == printed, f"the block at line {line} prints something else"
-    assert time.monotonic() - started < SECONDS
+    assert time.process_time() - started < SECONDS
 
 
 def test_records_of_results_can_be_read_and_were_made_from_a_commit() -> None:

@@ -372,11 +372,11 @@ def runs_resume(
     as_json: Json = False,
 ) -> int:
     """Go on with a run that is paused, or from its newest intact checkpoint."""
+    compute_on(device)
     from aleazero.cli import runs as paused
 
     if paused.unpause(name, runs):
         return DONE
-    compute_on(device)
     from aleazero.cli import train as command
 
     return command.go_on(name, how, sets or [], runs, seconds=seconds, profile=profile, as_json=as_json)

@@ -100,13 +100,16 @@ def _prepared(access: Access, wait: bool, stop_file: Path | None) -> Iterator[tu
     if token.name == HEAD:
         raise AccessError("this is the head's own token: make one for the worker with alea worker token NAME")
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("aleazero").setLevel(logging.INFO)
+    words = logging.getLogger("aleazero")
+    level = words.level
+    words.setLevel(logging.INFO)
     asked, numbers = Asked(stop_file), (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, asked.hear) for number in numbers]
     try:
         with contextlib.closing(connect(url, token, wait=wait, stop=asked.event, ca_file=ca)) as link:
             yield link, token, asked
     finally:
+        words.setLevel(level)
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
 
