@@ -56,14 +56,7 @@ class EvalWorker:
 
     def run(self) -> None:
         """Joins, plays what it is given, and leaves when told to."""
-        try:
-            if not self._member.join(self._stops, wait=self._wait):
-                return
-            logger.info("worker %s has joined run %s", self._token.name, self._token.run)
-            while not self._stops():
-                self._serve_one_life()
-        finally:
-            self._member.leave()
+        self._member.serve(self._serve_one_life, self._stops, wait=self._wait)
 
     def _stops(self) -> bool:
         return self._asked() or self._member.told_to_stop

@@ -80,14 +80,7 @@ class GameWorker:
 
     def run(self) -> None:
         """Joins, plays, and leaves when told to; begins anew where the run does."""
-        try:
-            if not self._member.join(self._stops, wait=self._wait):
-                return
-            logger.info("worker %s has joined run %s", self._token.name, self._token.run)
-            while not self._stops():
-                self._play_one_life()
-        finally:
-            self._member.leave()
+        self._member.serve(self._play_one_life, self._stops, wait=self._wait)
 
     def _stops(self) -> bool:
         return self._asked() or self._member.told_to_stop

@@ -57,6 +57,17 @@ class Member:
 
     # ---- what the worker does
 
+    def serve(self, live: Callable[[], None], stop: Callable[[], bool], *, wait: bool) -> None:
+        """Joins, `live`s one life of the run after another until it is to stop, and leaves."""
+        try:
+            if not self.join(stop, wait=wait):
+                return
+            logger.info("worker %s has joined run %s", self._token.name, self._token.run)
+            while not stop():
+                live()
+        finally:
+            self.leave()
+
     def join(self, stop: Callable[[], bool], *, wait: bool = False) -> bool:
         """Returns when the head has said welcome; with `wait` however long that takes. False: stopped before.
 
