@@ -1,0 +1,229 @@
+"""The engine: batches of games, started, stepped, masked and checked by compiled loops, on one thread or several.
+
+One game is a batch of one. Every loop goes over a range of lanes and holds no lock, so that threads share a batch out.
+Steps change the batch in place; `Batch.copy` keeps what was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from aleazero.core.errors import AleaError
+from aleazero.games.balatro import actions, facts, keys, rng, run
+from aleazero.games.balatro.cards import shuffle_deck
+from aleazero.games.balatro.invariants import broken_law
+from aleazero.games.balatro.jit import entry
+from aleazero.games.balatro.layout import (
+    ERR_ACTION,
+    ERR_CARDS,
+    ERR_CONSUMABLES,
+    ERR_HAND,
+    ERR_JOKERS,
+    ERR_STREAMS,
+    ERR_TAGS,
+    P_OVER,
+    RECORD,
+    new_batch,
+)
+
+_REASONS = {
+    ERR_CARDS: "more playing cards than the record has room for",
+    ERR_JOKERS: "more jokers than the record has room for",
+    ERR_CONSUMABLES: "more consumables than the record has room for",
+    ERR_STREAMS: "more random streams than the record has room for",
+    ERR_TAGS: "more tags than the record has room for",
+    ERR_HAND: "a larger hand than the record has room for",
+    ERR_ACTION: "the action was not legal",
+}
+
+
+class EngineError(AleaError):
+    """A game went beyond what a record holds, or was given an action that is not legal."""
+
+
+@entry
+def _start(states: Any, seeds: Any, lengths: Any, deck: int, stake: int, last_ante: int, low: int, high: int) -> None:
+    for b in range(low, high):
+        run.start(states[b], seeds[b], int(lengths[b]), deck, stake)
+        states[b].last_ante = last_ante
+
+
+@entry
+def _step(states: Any, chosen: Any, moving: Any, masks: Any, low: int, high: int) -> None:
+    """Steps lanes and leaves their new masks; a lane whose action is not legal keeps its state and gets an error."""
+    for b in range(low, high):
+        g = states[b]
+        if moving[b] and int(g.phase) != P_OVER:
+            if masks[b, chosen[b]]:
+                actions.apply(g, int(chosen[b]))
+            else:
+                g.error = ERR_ACTION
+            actions.legal_mask(g, masks[b])
+
+
+@entry
+def _masks(states: Any, masks: Any, low: int, high: int) -> None:
+    for b in range(low, high):
+        actions.legal_mask(states[b], masks[b])
+
+
+@entry
+def _reseed(states: Any, seeds: Any, low: int, high: int) -> None:
+    for b in range(low, high):
+        g = states[b]
+        rng.set_seed(g, seeds[b], 8)
+        shuffle_deck(g, keys.K_SHUFFLE)
+
+
+@entry
+def _wander(states: Any, words: Any, steps: int, charmed: bool, masks: Any, laws: Any, low: int, high: int) -> int:
+    """Random legal play, at most `steps` decisions a lane; returns the decisions made. `laws` takes broken laws."""
+    made = 0
+    for b in range(low, high):
+        g = states[b]
+        word = words[b]
+        for _ in range(steps):
+            actions.legal_mask(g, masks[b])
+            if int(g.phase) == P_OVER or int(g.error) != 0:
+                break
+            word = (word * np.int64(48271)) % np.int64(2147483647)
+            count = 0
+            for a in range(actions.A_END):
+                if masks[b, a]:
+                    count += 1
+            target = word % count
+            chosen = 0
+            for a in range(actions.A_END):
+                if masks[b, a]:
+                    if target == 0:
+                        chosen = a
+                        break
+                    target -= 1
+            if charmed:
+                g.target = min(1.0, float(g.target))
+                g.money = max(10, int(g.money))
+            actions.apply(g, chosen)
+            made += 1
+            if laws[b] == 0:
+                laws[b] = broken_law(g)
+        words[b] = word
+    return made
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="balatro")
+
+
+def spread(function: Callable[..., Any], count: int, threads: int, *arguments: Any) -> list[Any]:
+    """Calls `function(*arguments, low, high)` over ranges of lanes, on so many threads."""
+    parts = min(threads, max(1, count))
+    edges = [count * i // parts for i in range(parts + 1)]
+    if parts == 1:
+        return [function(*arguments, 0, count)]
+    jobs = [_pool(threads).submit(function, *arguments, low, high) for low, high in itertools.pairwise(edges)]
+    return [job.result() for job in jobs]
+
+
+def seed_text(number: int) -> str:
+    """The eight characters of a number, as seeds are written."""
+    letters = ""
+    for _ in range(8):
+        number, place = divmod(number, len(rng.ALPHABET))
+        letters += rng.ALPHABET[place]
+    return letters
+
+
+def _letters(seeds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    texts = [rng.check_seed(seed) for seed in seeds]
+    rows = np.zeros((len(texts), 8), np.int64)
+    for row, text in zip(rows, texts, strict=True):
+        row[: len(text)] = list(text.encode())
+    return rows, np.array([len(text) for text in texts], np.int64)
+
+
+class Batch:
+    """Games that are played together. `states` is the array of records, `masks` what is legal in each."""
+
+    def __init__(self, states: np.recarray, threads: int = 1) -> None:
+        self.states = states  # [B] records
+        self.masks = np.zeros((len(states), actions.NUM_ACTIONS), np.bool_)  # [B, 1000]
+        self.threads = threads
+        spread(_masks, len(states), threads, states, self.masks)
+
+    @classmethod
+    def start(
+        cls, seeds: Sequence[str], deck: str = "Red Deck", stake: str = "White", last_ante: int = 8, threads: int = 1
+    ) -> Batch:
+        """New runs of these seeds; `last_ante` 8 ends a run when it is won, up to 12 goes on."""
+        states = new_batch(len(seeds))
+        rows, lengths = _letters(seeds)
+        deck_number, stake_number = facts.number("decks", deck), facts.number("stakes", stake) + 1
+        spread(_start, len(seeds), threads, states, rows, lengths, deck_number, stake_number, last_ante)
+        return cls(states, threads)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def step(self, chosen: np.ndarray, moving: np.ndarray | None = None) -> None:
+        """Plays one action `[B]` in every game, or in those that `moving` `[B]` names; finished games stay."""
+        lanes = np.ones(len(self), np.bool_) if moving is None else moving
+        before = self.states["error"].copy()
+        spread(_step, len(self), self.threads, self.states, chosen.astype(np.int64), lanes, self.masks)
+        wrong = np.flatnonzero((self.states["error"] != 0) & (before == 0))
+        if len(wrong):
+            lane = int(wrong[0])
+            reason = _REASONS[int(self.states["error"][lane])]
+            raise EngineError(
+                f"game {lane}, action {int(chosen[lane])} ({actions.action_name(int(chosen[lane]))}): {reason}"
+            )
+
+    def wander(self, steps: int, seed: int = 1, charmed: bool = False) -> tuple[int, np.ndarray]:
+        """Random legal play; the decisions made, and for each game the first law that was broken (0 none).
+
+        A charmed player wins every hand and never lacks money: random play then sees late antes too.
+        """
+        words = (np.arange(len(self), dtype=np.int64) * 7919 + seed * 104729) % 2147483646 + 1
+        laws = np.zeros(len(self), np.int64)
+        made = spread(_wander, len(self), self.threads, self.states, words, steps, charmed, self.masks, laws)
+        return sum(made), laws
+
+    def copy(self) -> Batch:
+        """The same games, to be changed apart."""
+        other = Batch.__new__(Batch)
+        other.states, other.masks, other.threads = self.states.copy().view(np.recarray), self.masks.copy(), self.threads
+        return other
+
+    def reseed(self, numbers: np.ndarray) -> None:
+        """Fresh random streams `[B]`, and the draw pile shuffled anew: nothing that is not seen stays known."""
+        rows, _ = _letters([seed_text(int(number)) for number in numbers])
+        spread(_reseed, len(self), self.threads, self.states, rows)
+
+    def snapshot(self) -> list[bytes]:
+        """Each game as bytes, random streams included."""
+        return [row.tobytes() for row in self.states]
+
+    @classmethod
+    def restore(cls, rows: Sequence[bytes], threads: int = 1) -> Batch:
+        """The games that `snapshot` saved."""
+        return cls(np.frombuffer(b"".join(rows), RECORD).copy().view(np.recarray), threads)
+
+
+def cores() -> int:
+    """How many threads this machine runs at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def replay(seed: str, moves: Sequence[int], deck: str = "Red Deck", stake: str = "White", last_ante: int = 8) -> Batch:
+    """The game that a seed and its actions lead to."""
+    batch = Batch.start([seed], deck, stake, last_ante)
+    for move in moves:
+        batch.step(np.array([move]))
+    return batch

@@ -1,0 +1,75 @@
+"""How the rules are compiled: Numba without the interpreter lock, or plain Python where that is asked for.
+
+`ALEA_BALATRO_PLAIN=1` (or Numba's own `NUMBA_DISABLE_JIT=1`) runs the same functions uncompiled, for debugging.
+Compiled entry points are kept on disk in a folder named by a hash of this package's sources: Numba's own cache sees
+changes in one file only, and an entry point contains the code of many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLAIN = os.environ.get("ALEA_BALATRO_PLAIN") == "1" or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+
+i64: Any = int if PLAIN else np.int64
+"""A small number of a record, widened: compiled code would else be made once more for every width."""
+
+
+@cache
+def source_hash() -> str:
+    """A hash of everything that compiled code can depend on: this package's sources and fact tables."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.json")]):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path:
+    """Where compiled code of these sources is kept; `ALEA_BALATRO_CACHE` moves it."""
+    home = os.environ.get("ALEA_BALATRO_CACHE")
+    base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aleazero"
+    return base / "balatro" / source_hash()
+
+
+def jit(function: F) -> F:
+    """A part of the rules: compiled when an entry point needs it."""
+    if PLAIN:
+        return function
+    import numba
+
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def entry(function: F) -> F:
+    """A function that Python calls: compiled once, then read from disk."""
+    if PLAIN:
+        return function
+    import numba
+
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    compiled: Any = None
+    try:
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        config.CACHE_DIR = str(folder)
+        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+    except OSError:  # a home that cannot be written to: compiled anew each time
+        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+    finally:
+        config.CACHE_DIR = before
+    return compiled

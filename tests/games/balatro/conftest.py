@@ -1,0 +1,7 @@
+"""Rules are tested as plain Python: the same functions, nothing to compile. Compiled ones run in test_compiled.py."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["ALEA_BALATRO_PLAIN"] = "1"

@@ -1,0 +1,70 @@
+"""The compiled engine, in a process of its own: vectors, laws, threads, and the same results as plain Python."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro.game import observe_batch
+
+GOLDEN = Path(__file__).parents[2] / "golden/balatro"
+
+PROGRAM = """
+import hashlib, sys
+from pathlib import Path
+from aleazero.games.balatro import facts, jit
+from aleazero.games.balatro.engine import Batch, seed_text
+from aleazero.games.balatro.game import observe_batch
+from aleazero.games.balatro.verify import verify
+
+assert not jit.PLAIN
+for rate in verify(Path(sys.argv[1])):
+    print(rate.kind, rate.passed, rate.total, sep="|")
+decks, stakes = facts.table("decks"), facts.table("stakes")
+made, broken, errors = 0, 0, 0
+for k, deck in enumerate(decks):
+    seeds = [seed_text(1000 * k + 37 * i + 5) for i in range(32)]
+    batch = Batch.start(seeds, deck["name"], stakes[k % 8]["name"], 12, threads=2)
+    steps, laws = batch.wander(400, k + 1, charmed=True)
+    made += steps
+    broken += int((laws != 0).sum())
+    errors += int((batch.states["error"] != 0).sum())
+print("fuzz", made, broken, errors, sep="|")
+twin = Batch.start(["ALEEB", "2K9H9HN"], last_ante=12)
+twin.wander(120, 9, charmed=True)
+print("state", hashlib.sha256(b"".join(twin.snapshot())).hexdigest(), sep="|")
+seen = observe_batch(twin)
+print("seen", hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest(), sep="|")
+one, two = (Batch.start([seed_text(i) for i in range(64)], threads=n) for n in (1, 2))
+one.wander(200)
+two.wander(200)
+print("threads", one.snapshot() == two.snapshot(), sep="|")
+"""
+
+
+def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
+    environment = {k: v for k, v in os.environ.items() if k not in ("ALEA_BALATRO_PLAIN", "NUMBA_DISABLE_JIT")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(GOLDEN)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows = {line.split("|")[0]: line.split("|")[1:] for line in done.stdout.splitlines()}
+    kinds = ("rng", "boss", "voucher", "tag", "pack kind", "shelf", "pack contents", "unanimous scores")
+    assert {kind: rows[kind][0] for kind in kinds} == {kind: rows[kind][1] for kind in kinds}
+    assert int(rows["majority scores"][0]) >= 0.98 * int(rows["majority scores"][1])
+    made, broken, errors = map(int, rows["fuzz"])
+    assert made > 100_000
+    assert (broken, errors) == (0, 0)
+    assert rows["threads"] == ["True"]
+    plain = Batch.start(["ALEEB", "2K9H9HN"], last_ante=12)
+    plain.wander(120, 9, charmed=True)
+    assert hashlib.sha256(b"".join(plain.snapshot())).hexdigest() == rows["state"][0]
+    seen = observe_batch(plain)
+    assert hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest() == rows["seen"][0]
+    assert np.unique(plain.states["error"]).tolist() == [0]
