@@ -22,7 +22,8 @@ import runpy, sys
 import flax.linen, jax, numpy, optax, safetensors.numpy
 FORBIDDEN = {
     "cyclopts", "rich", "tensorboardX", "onnx", "onnxruntime", "yaml", "redis", "ray", "torch", "numba", "pgx", "mctx",
-    "matplotlib", "pandas", "hypothesis", "pytest",
+    "matplotlib", "pandas", "hypothesis", "pytest", "psutil", "pynvml", "prometheus_client", "mlflow", "sqlalchemy",
+    "alembic", "wandb",
 }
 class Absent:
     def find_spec(self, name, path=None, target=None):

@@ -42,7 +42,7 @@ from aleazero.games.chess.bits import (
 from aleazero.games.chess.board import LONG, SHORT, Board
 
 PIECES = 16
-_SECOND_ROW, _LAST_ROW = squares(ROW << 8), squares(ROW << 56)
+_THIRD_ROW = squares(ROW << 16)
 # Squares by castling: between king and rook, free; where the king is, passes and goes, not attacked; where it goes.
 _CASTLES = ((SHORT, 0b01100000, 0b01110000, 0b01000000), (LONG, 0b00001110, 0b00011100, 0b00000100))
 
@@ -171,13 +171,13 @@ def _king_goes(board: Board, king: Bits, theirs: Bits, castling: Array, free: di
 
 def _goes(board: Board, each: Bits, occupied: Bits, theirs: Bits, free: dict[int, Ways]) -> Bits:
     """Where each piece `[16]`, a set of one square, goes if nothing is pinned and no king in check; not kings."""
-    straight = only((each & board.straight_sliders).some, each)
-    diagonal = only((each & board.diagonal_sliders).some, each)
-    knights = only((each & board.knights).some, each)
-    pawns = only((each & board.pawns).some, each)
+    straight = each & board.straight_sliders
+    diagonal = each & board.diagonal_sliders
+    knights = each & board.knights
+    pawns = each & board.pawns
     slides = [slide(straight, free[by], by) for by in STRAIGHT] + [slide(diagonal, free[by], by) for by in DIAGONAL]
     pieces = (_join(slides) | _leaps(knights)) & ~board.own
     ahead = step(pawns, UP) & ~occupied
-    two = step(only((pawns & _SECOND_ROW).some, ahead), UP) & ~occupied
+    two = step(ahead & _THIRD_ROW, UP) & ~occupied
     takes = (step(pawns, UP + LEFT) | step(pawns, UP + RIGHT)) & theirs
     return pieces | ahead | two | takes

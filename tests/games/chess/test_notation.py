@@ -24,7 +24,6 @@ from tests.games.chess.support import (
     starts,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
 NOTATION = GAME.notation
 
 
