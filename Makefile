@@ -15,9 +15,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-# Debian packages that tests and matches call: GNU Backgammon as referee, Redis for many machines. Installed when root;
-# else the command is shown.
-DEBIAN := gnubg redis-server
+# Debian packages that tests and matches call: GNU Backgammon as referee, Redis for many machines, Prometheus for metrics.
+# Installed when root; else the command is shown.
+DEBIAN := gnubg redis-server prometheus
 programs:
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

@@ -1,6 +1,7 @@
 """Players from strings: `KIND[:key=value;key=value]`, and after commas how a network looks ahead.
 
-    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    ...,search=gumbel,sims=64    ...,ply=2
+    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    registry:NAME[@ALIAS]
+    ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
 Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
@@ -30,6 +31,7 @@ from aleazero.judges import Judge, exact_judge
 from aleazero.models.build import Model, build_model
 from aleazero.play.match import Player, TurnPlayer
 from aleazero.play.rollout import random_actions
+from aleazero.registry import registered_folder
 from aleazero.runs import find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.expectimax import Expectimax, Turn, rank_turns
@@ -42,7 +44,12 @@ PLIES = ("0", "1", "2")
 OPTIONS = ("search", "sims", "ply", "endings")
 ENDINGS = {"exact": True, "network": False}
 AnyPlayer = Player | TurnPlayer
-_WRITTEN = {"bundled": "bundled", "run": "run:NAME[@STEP]", "path": "path:FOLDER"}  # players that are networks
+_WRITTEN = {  # players that are networks
+    "bundled": "bundled",
+    "run": "run:NAME[@STEP]",
+    "path": "path:FOLDER",
+    "registry": "registry:NAME[@ALIAS]",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,7 +282,10 @@ def endings_of(game: Game) -> Any:
 def _load(kind: str, detail: str, game: Game, root: Path | None) -> tuple[Model, Weights]:
     if kind == "run":
         return load_run_weights(detail, game, root)
-    folder = Path(detail) if kind == "path" else bundled_folder(game)
+    if kind == "registry":
+        folder: Path | None = registered_folder(detail, runs_root(root))
+    else:
+        folder = Path(detail) if kind == "path" else bundled_folder(game)
     if folder is None:
         raise ConfigError(f"player 'bundled': no network for {game.spec.name} comes with the package; train one")
     exported = export.read(folder, game.spec)

@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from aleazero import __version__
 from aleazero.cli import cluster
+from aleazero.cli.desk import Telling, monitor_app
 from aleazero.cli.options import (
     Device,
     Force,
@@ -45,6 +46,7 @@ runs_app = App(name="runs", help="List, start, pause, resume, stop, reset, delet
 app.command(runs_app)
 app.command(cluster.head_app)
 app.command(cluster.worker_app)
+app.command(monitor_app)
 
 
 @app.command
@@ -96,6 +98,7 @@ def train(
     device: Device = "auto",
     profile: Profile = False,
     print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
+    telling: Telling = Telling(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> int:
     """Train an agent by self-play, from nothing but the rules."""
@@ -106,7 +109,7 @@ def train(
         game,
         preset=preset,
         file=config,
-        assignments=sets or [],
+        assignments=[*(sets or []), *telling.assignments()],
         name=name,
         runs=runs,
         seconds=seconds,
@@ -369,6 +372,7 @@ def runs_resume(
     seconds: Seconds = None,
     profile: Profile = False,
     device: Device = "auto",
+    telling: Telling = Telling(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> int:
     """Go on with a run that is paused, or from its newest intact checkpoint."""
@@ -379,7 +383,8 @@ def runs_resume(
         return DONE
     from aleazero.cli import train as command
 
-    return command.go_on(name, how, sets or [], runs, seconds=seconds, profile=profile, as_json=as_json)
+    given = [*(sets or []), *telling.assignments()]
+    return command.go_on(name, how, given, runs, seconds=seconds, profile=profile, as_json=as_json)
 
 
 @runs_app.command(name="reset")

@@ -32,8 +32,8 @@ Device = Annotated[
 Player = Annotated[
     str,
     Parameter(
-        help="random, solver, bundled, run:NAME[@STEP] or path:FOLDER; networks with how they search, as in "
-        "run:NAME,search=mcts,sims=64."
+        help="random, solver, bundled, run:NAME[@STEP], path:FOLDER or registry:NAME[@ALIAS]; networks with how they "
+        "search, as in run:NAME,search=mcts,sims=64."
     ),
 ]
 Seed = Annotated[int, Parameter(help="Of everything random.")]

@@ -6,7 +6,23 @@ A report's numbers become metrics called `kind/field`. Knows no sink and no role
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
+
+NOT_METRICS = ("step", "rows", "seconds", "time")  # where and when a report was made
+
+
+def metrics_of(record: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a report that was written down (`as_dict`), by metric name."""
+    found: dict[str, float] = {}
+    for field, value in record.items():
+        if field in NOT_METRICS:
+            continue
+        entries = value.items() if isinstance(value, dict) else [("", value)]
+        for key, number in entries:
+            if isinstance(number, int | float) and not isinstance(number, bool):
+                found["/".join(part for part in (str(record["kind"]), field, key) if part)] = number
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,16 +37,7 @@ class Report:
 
     def metrics(self) -> dict[str, float]:
         """The report's own numbers by metric name."""
-        found: dict[str, float] = {}
-        for field in dataclasses.fields(self):
-            if field.name in ("step", "rows", "seconds"):
-                continue
-            value = getattr(self, field.name)
-            entries = value.items() if isinstance(value, dict) else [("", value)]
-            for key, number in entries:
-                if isinstance(number, int | float) and not isinstance(number, bool):
-                    found["/".join(part for part in (self.kind, field.name, key) if part)] = number
-        return found
+        return metrics_of(self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """Every field, with the kind: what JSON Lines hold."""
@@ -150,3 +157,31 @@ class AlarmReport(Report):
     name: str
     message: str  # what was seen, and the likely cause
     setting: str  # the setting to look at
+
+
+@dataclasses.dataclass(frozen=True)
+class HardwareReport(Report):
+    """How busy the machine was since the last report, and how warm and full it is."""
+
+    kind: ClassVar[str] = "hardware"
+
+    cpu_percent: float  # of all cores together
+    process_cpu_percent: float  # this process; 100 is one core
+    memory_percent: float  # of the machine's
+    memory_used_bytes: int
+    process_memory_bytes: int  # resident
+    gpu_utilization_percent: dict[str, float]  # by the GPU's number; empty where there is none
+    gpu_memory_percent: dict[str, float]
+    gpu_temperature_celsius: dict[str, float]
+    gpu_power_watts: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkersReport(Report):
+    """Who takes part in a run on many machines, and what waits between them."""
+
+    kind: ClassVar[str] = "workers"
+
+    active: dict[str, float]  # workers that are alive, by role
+    queue_rows: int  # sent, and not taken yet
+    quarantined: int  # slabs that were refused, in the whole run

@@ -6,6 +6,7 @@ Knows nothing of what a sink does with a report.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -31,10 +32,19 @@ class Sink(Protocol):
 
 
 class Fanout:
-    """A sink that hands every report to several. One that raises is warned about once and never used again."""
+    """A sink that hands every report to several. One that raises is warned about once and never used again.
+
+    Any thread may emit: sinks are called by one at a time.
+    """
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
         self._sinks = list(sinks)
+        self._turn = threading.RLock()  # a sink may itself emit
+
+    def add(self, sink: Sink) -> None:
+        """One more, for what comes from now on."""
+        with self._turn:
+            self._sinks.append(sink)
 
     def emit(self, report: Report) -> None:
         """Hands a report to every sink that still works."""
@@ -46,16 +56,18 @@ class Fanout:
 
     def close(self) -> None:
         """Closes every sink that still works; closing twice is closing once."""
-        self._each(lambda sink: sink.close())
-        self._sinks = []
+        with self._turn:
+            self._each(lambda sink: sink.close())
+            self._sinks = []
 
     def _each(self, action: Callable[[Sink], None]) -> None:
-        for sink in tuple(self._sinks):
-            try:
-                action(sink)
-            except Exception as error:
-                # At once, not after the loop: an interrupt in a later sink must not bring this one back.
-                self._sinks = [other for other in self._sinks if other is not sink]
-                name = type(sink).__name__
-                _log.warning("%s failed; the run goes on without it: %s: %s", name, type(error).__name__, error)
-                _log.debug("where %s failed", name, exc_info=error)
+        with self._turn:
+            for sink in tuple(self._sinks):
+                try:
+                    action(sink)
+                except Exception as error:
+                    # At once, not after the loop: an interrupt in a later sink must not bring this one back.
+                    self._sinks = [other for other in self._sinks if other is not sink]
+                    name = type(sink).__name__
+                    _log.warning("%s failed; the run goes on without it: %s: %s", name, type(error).__name__, error)
+                    _log.debug("where %s failed", name, exc_info=error)

@@ -22,16 +22,14 @@ from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
 from aleazero.core.compilation import keep_names
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments, to_dict
-from aleazero.observe.console import ConsoleSink
 from aleazero.observe.curves import run_panels
-from aleazero.observe.jsonl import JsonlSink, truncate_jsonl
+from aleazero.observe.jsonl import truncate_jsonl
 from aleazero.observe.logs import configure_logging
 from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, ProfileReport
-from aleazero.observe.sink import Fanout, Sink
-from aleazero.observe.tensorboard import TensorboardSink
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
+from aleazero.runtimes.desk import need_extras, open_sinks
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.profile import in_words
 
@@ -118,6 +116,7 @@ def plot_run(folder: RunFolder) -> Path:
 
 
 def _checked_parts(config: RunConfig, root: Path) -> Parts:
+    need_extras(config.observe)
     parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
@@ -157,7 +156,7 @@ def train_in(
             folder.write_config(config)
             if folder.metrics_file.exists():
                 truncate_jsonl(folder.metrics_file, found.step)
-        sink = Fanout(_sinks(config, folder, quiet))
+        sink = open_sinks(config, folder, root, quiet)
         stack.callback(sink.close)
         run = make_run(parts, folder, sink, root=root)
         stack.callback(run.close)
@@ -177,15 +176,6 @@ def _try_plot(folder: RunFolder) -> Path | None:
     except (AleaError, OSError) as error:
         logger.warning("the curves could not be drawn: %s", error)
         return None
-
-
-def _sinks(config: RunConfig, folder: RunFolder, quiet: bool) -> list[Sink]:
-    sinks: list[Sink] = [JsonlSink(folder.metrics_file)]
-    if config.observe.tensorboard:
-        sinks.append(TensorboardSink(folder.path / "tensorboard"))
-    if not quiet:
-        sinks.append(ConsoleSink(every_seconds=config.observe.every_seconds))
-    return sinks
 
 
 class Stopping:

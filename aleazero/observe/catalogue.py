@@ -1,0 +1,170 @@
+"""What Prometheus is told: one table of metrics, each with the field of the report that it comes from.
+
+The endpoint, the dashboards, the alert rules and the documentation are made from this table. Names are without their
+prefix. Knows the reports by kind and field; neither HTTP nor Prometheus.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from aleazero.core.errors import UnknownName
+
+PREFIX = "alea"
+MOST_SERIES = 32  # of one metric: label values that came first go first
+LONGEST_LABEL = 64
+_PREFIX = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+Series = tuple[str, ...]  # one value for each label
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One metric: what it is called, and where its numbers are."""
+
+    name: str
+    type: Literal["gauge", "counter"]
+    help: str
+    report: str  # the kind of report
+    field: str  # of the report; `losses.policy` is an entry of a field; `time` is when it came; "" counts reports
+    labels: tuple[str, ...] = ()  # fields of the report; where `field` has entries, the last one is the entry's name
+    scale: float = 1.0
+
+    def values(self, record: Mapping[str, Any]) -> Iterator[tuple[Series, float]]:
+        """What a report, as a record, says of it. Nothing where the report has no such number."""
+        if not self.field:
+            yield self._series(record, self.labels), 1.0
+            return
+        field, _, entry = self.field.partition(".")
+        value = record.get(field)
+        if isinstance(value, Mapping):
+            if entry:
+                value = value.get(entry)
+            else:
+                for key, number in list(value.items())[:MOST_SERIES]:
+                    yield (*self._series(record, self.labels[:-1]), _label(key)), float(number) * self.scale
+                return
+        if isinstance(value, int | float):
+            yield self._series(record, self.labels), float(value) * self.scale
+
+    @property
+    def has_entries(self) -> bool:
+        """Whether one report says everything that there is of this metric."""
+        return bool(self.labels) and self.labels[-1] in _ENTRIES
+
+    def _series(self, record: Mapping[str, Any], labels: tuple[str, ...]) -> Series:
+        return tuple(_label(record.get(label, "")) for label in labels)
+
+
+_ENTRIES = ("term", "outcome", "gpu", "role")  # labels that name the entries of a field
+
+
+def _label(value: object) -> str:
+    """A bounded label: `run:NAME@STEP` is the same opponent at every step."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return re.sub(r"@\d+", "", text)[:LONGEST_LABEL]
+
+
+def _gauge(name: str, help: str, report: str, field: str, *labels: str, scale: float = 1.0) -> Metric:
+    return Metric(name, "gauge", help, report, field, labels, scale)
+
+
+def _counter(name: str, help: str, report: str, field: str, *labels: str) -> Metric:
+    return Metric(name, "counter", help, report, field, labels)
+
+
+CATALOGUE: tuple[Metric, ...] = (
+    # Training.
+    _gauge("training_loss", "Mean loss of the updates since the last report", "learn", "loss"),
+    _gauge("training_policy_loss", "Its policy term", "learn", "losses.policy"),
+    _gauge("training_value_loss", "Its value term", "learn", "losses.value"),
+    _gauge("training_loss_term", "Every term of the loss", "learn", "losses", "term"),
+    _counter("training_steps_total", "Updates of the weights", "learn", "step"),
+    _gauge("training_steps_per_second", "Updates a second", "learn", "updates_per_second"),
+    _counter("training_rows_total", "Rows trained on", "learn", "rows_trained"),
+    _gauge("training_learning_rate", "The learning rate", "learn", "learning_rate"),
+    _gauge("training_gradient_norm", "Global norm of the gradient, before clipping", "learn", "gradient_norm"),
+    _gauge("training_value_error", "Mean distance of predicted value and target", "learn", "value_error"),
+    _gauge("training_value_target_variance", "Variance of value targets", "learn", "value_target_variance"),
+    _gauge("training_last_report_timestamp_seconds", "When the learner last reported", "learn", "time"),
+    _gauge("model_version", "Version of the newest weights", "learn", "step"),
+    # Replay.
+    _gauge("buffer_size", "Rows held for replay", "replay", "rows_held"),
+    _gauge("buffer_ready_rows", "Of them, rows whose targets are known", "replay", "rows_ready"),
+    _gauge("buffer_window_rows", "Rows that samples are drawn from", "replay", "window_rows"),
+    _gauge("surprise_mean", "Mean surprise of the rows held", "replay", "mean_surprise"),
+    # Collection.
+    _counter("games_total", "Games finished", "selfplay", "games"),
+    _gauge("games_per_minute", "Games finished a minute", "selfplay", "games_per_second", scale=60.0),
+    _counter("collection_rows_total", "Positions played", "selfplay", "rows"),
+    _gauge("collection_steps_per_second", "Positions played a second", "selfplay", "rows_per_second"),
+    _gauge("simulations_per_second", "Simulations of the search a second", "selfplay", "simulations_per_second"),
+    _gauge("game_length_mean", "Positions played for every game that ended", "selfplay", "mean_moves"),
+    _gauge("games_truncated_ratio", "Share of games stopped before their end", "selfplay", "truncated_fraction"),
+    _gauge("games_duplicate_ratio", "Share of games that repeat another", "selfplay", "duplicate_fraction"),
+    _gauge("policy_entropy_nats", "Entropy of the policy targets", "selfplay", "policy_entropy"),
+    _gauge("legal_entropy_nats", "Entropy of a uniform policy, in the same positions", "selfplay", "legal_entropy"),
+    _gauge("game_outcome_ratio", "How games ended for seat 0", "selfplay", "outcomes", "outcome"),
+    # Evaluation.
+    _gauge("evaluation_score", "Wins and half the draws, over the games", "eval", "score", "opponent"),
+    _gauge("evaluation_score_low", "Lower end of its 95 % interval", "eval", "score_low", "opponent"),
+    _gauge("evaluation_score_high", "Upper end of its 95 % interval", "eval", "score_high", "opponent"),
+    _gauge("evaluation_points_per_game", "Points per game", "eval", "points_per_game", "opponent"),
+    _gauge("evaluation_points_low", "Lower end of its 95 % interval", "eval", "points_low", "opponent"),
+    _gauge("evaluation_points_high", "Upper end of its 95 % interval", "eval", "points_high", "opponent"),
+    _gauge("evaluation_games", "Games of the match", "eval", "games", "opponent"),
+    _gauge("evaluation_model_version", "Version of the weights that played", "eval", "step", "opponent"),
+    # The run.
+    _gauge("run_rows_target", "Positions the run is to play", "run", "total_rows"),
+    _counter("checkpoints_total", "Checkpoints since the process began, saved or not", "checkpoint", "", "saved"),
+    _gauge("checkpoint_version", "Version of the weights in the last of them", "checkpoint", "step"),
+    _counter("alarms_total", "Alarms since the process began", "alarm", "", "level", "name"),
+    # Workers.
+    _gauge("active_workers", "Workers that are alive", "workers", "active", "role"),
+    _gauge("queue_depth", "Rows that were sent and not taken yet", "workers", "queue_rows"),
+    _counter("quarantined_total", "Slabs that were refused", "workers", "quarantined"),
+    # Hardware.
+    _gauge("cpu_percent", "The machine's CPU, all cores together", "hardware", "cpu_percent"),
+    _gauge("process_cpu_percent", "This process; 100 is one core", "hardware", "process_cpu_percent"),
+    _gauge("memory_percent", "The machine's memory in use", "hardware", "memory_percent"),
+    _gauge("memory_used_bytes", "The same in bytes", "hardware", "memory_used_bytes"),
+    _gauge("process_memory_bytes", "This process's memory", "hardware", "process_memory_bytes"),
+    _gauge("gpu_utilization_percent", "Time in which a kernel ran", "hardware", "gpu_utilization_percent", "gpu"),
+    _gauge("gpu_memory_percent", "GPU memory in use", "hardware", "gpu_memory_percent", "gpu"),
+    _gauge("gpu_temperature_celsius", "GPU temperature", "hardware", "gpu_temperature_celsius", "gpu"),
+    _gauge("gpu_power_watts", "GPU power draw", "hardware", "gpu_power_watts", "gpu"),
+)
+
+BY_NAME = {metric.name: metric for metric in CATALOGUE}
+
+
+def metric_of(name: str) -> Metric:
+    """The metric of a name; a dashboard cannot ask for one that nobody exports."""
+    if name not in BY_NAME:
+        raise UnknownName("metric", name, BY_NAME)
+    return BY_NAME[name]
+
+
+def prefix_problems(prefix: str) -> list[str]:
+    """What is wrong with a prefix of metric names."""
+    if _PREFIX.fullmatch(prefix):
+        return []
+    return [
+        f"metrics_prefix is {prefix!r}; it must be letters, digits and underscores and begin with no digit, as in "
+        f"{PREFIX!r} (names become {PREFIX}_training_loss)"
+    ]
+
+
+def as_table(prefix: str = PREFIX) -> str:
+    """The catalogue as a Markdown table, for the documentation."""
+    lines = ["| metric | type | labels | what | report and field |", "| --- | --- | --- | --- | --- |"]
+    for metric in CATALOGUE:
+        source = f"`{metric.report}`, `{metric.field}`" if metric.field else f"`{metric.report}`, counted"
+        times = f", times {metric.scale:g}" if not math.isclose(metric.scale, 1.0) else ""
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{prefix}_{metric.name}` | {metric.type} | {labels} | {metric.help} | {source}{times} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,59 @@
+"""Networks by name from MLflow's model registry: `NAME[@ALIAS]`, where the alias is `champion` if left out.
+
+The registry is the server that ALEA_MLFLOW_URL (or MLFLOW_TRACKING_URI) names, else the database beside the runs. What
+is registered is a folder as `aleazero.export` writes it, with its checksums. Knows no game.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from aleazero.core.errors import AleaError, ConfigError, UnknownName
+from aleazero.observe.mlflow_client import CHAMPION, connect, import_mlflow, local_uri
+from aleazero.observe.settings import DESK
+
+URL_VARIABLE = "ALEA_MLFLOW_URL"
+
+
+class RegistryError(AleaError):
+    """The registry cannot be asked."""
+
+
+def registered_folder(text: str, root: Path) -> Path:
+    """The folder of an exported network, fetched if it is elsewhere, from `NAME[@ALIAS]`."""
+    name, _, alias = text.partition("@")
+    if not name:
+        raise ConfigError(f"'registry:{text}' names no model; write registry:NAME[@ALIAS]")
+    uri = os.environ.get(URL_VARIABLE) or os.environ.get("MLFLOW_TRACKING_URI") or local_uri(root)
+    if uri == local_uri(root) and not Path(uri.removeprefix("sqlite:///")).exists():
+        raise ConfigError(
+            f"'registry:{text}': nothing is registered beside the runs in {root}: train with --mlflow local, or name a "
+            f"server by {URL_VARIABLE}"
+        )
+    client = connect(uri)
+    mlflow = import_mlflow()
+    try:
+        version = _version(client, name, alias or CHAMPION)
+        target = (root / DESK / "registry" / name / str(version.version)).resolve()
+        if version.source.startswith("file://"):
+            return Path(mlflow.artifacts.download_artifacts(artifact_uri=version.source))
+        target.mkdir(parents=True, exist_ok=True)
+        return Path(
+            mlflow.artifacts.download_artifacts(artifact_uri=version.source, dst_path=str(target), tracking_uri=uri)
+        )
+    except mlflow.exceptions.MlflowException as error:
+        raise RegistryError(
+            f"'registry:{text}' cannot be had from {uri}: {str(error).partition(chr(10))[0]}"
+        ) from error
+
+
+def _version(client: Any, name: str, alias: str) -> Any:
+    models = {model.name: model for model in client.search_registered_models(max_results=1000)}
+    if name not in models:
+        raise UnknownName("registered model", name, models)
+    aliases = {str(key): value for key, value in models[name].aliases.items()}
+    if alias not in aliases:
+        raise UnknownName(f"alias of the registered model {name!r}", alias, aliases or ["none is set"])
+    return client.get_model_version(name, aliases[alias])

@@ -1,0 +1,139 @@
+"""The operations desk of one process of a run: the sinks that its settings ask for, joined.
+
+Knows every sink by name and none of them inside.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from aleazero import __version__, export
+from aleazero import checkpoint as checkpoints
+from aleazero.assemble import build_parts
+from aleazero.config import RunConfig
+from aleazero.core.errors import MissingExtra
+from aleazero.core.settings import flatten
+from aleazero.observe.console import ConsoleSink
+from aleazero.observe.endpoint import Endpoint
+from aleazero.observe.hardware import HardwareSampler
+from aleazero.observe.jsonl import JsonlSink
+from aleazero.observe.mlflow_client import local_artifacts, local_uri, need_mlflow
+from aleazero.observe.prometheus import PATH, PrometheusSink
+from aleazero.observe.reports import Report
+from aleazero.observe.settings import DESK, MLFLOW_LOCAL, ObserveConfig
+from aleazero.observe.sink import Fanout, Sink
+from aleazero.observe.targets import Target, write_targets
+from aleazero.observe.tensorboard import TensorboardSink
+from aleazero.players import find_checkpoint
+from aleazero.runs import RunFolder
+from aleazero.runtimes.sender import Order, Sender
+
+logger = logging.getLogger(__name__)
+
+
+def need_extras(settings: ObserveConfig) -> None:
+    """Says what has to be installed for the sinks asked for, before a run is made."""
+    if settings.prometheus and find_spec("prometheus_client") is None:
+        raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor")
+    if settings.mlflow:
+        need_mlflow()
+    if settings.wandb != "off" and find_spec("wandb") is None:
+        raise MissingExtra("Weights & Biases", "wandb", "wandb")
+
+
+def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool) -> Fanout:
+    """Where a run's reports go. `root` is where runs are kept."""
+    settings = config.observe
+    fanout = Fanout([JsonlSink(folder.metrics_file)])  # the first one: others read what it writes
+    if settings.tensorboard:
+        fanout.add(TensorboardSink(folder.path / "tensorboard"))
+    if not quiet:
+        fanout.add(ConsoleSink(every_seconds=settings.every_seconds))
+    if settings.prometheus:
+        labels = {"run": folder.name, "game": config.game, "role": "train"}
+        fanout.add(MetricsPage(settings, targets_folder(root) / f"{folder.name}.json", labels))
+    for order in orders(config, folder, root):
+        fanout.add(Sender(order))
+    if settings.hardware_seconds:
+        fanout.add(HardwareSampler(fanout, settings.hardware_seconds))
+    return fanout
+
+
+def targets_folder(root: Path) -> Path:
+    """Where runs below a root say where their metrics are served."""
+    return root / DESK / "targets"
+
+
+class MetricsPage:
+    """A sink that serves metrics, and a file that tells Prometheus where. A process that is killed leaves the file."""
+
+    def __init__(self, settings: ObserveConfig, file: Path, labels: dict[str, str]) -> None:
+        self._sink: Sink
+        page = PrometheusSink(settings.metrics_prefix)
+        self._sink, self._file = page, file
+        self._endpoint = Endpoint({PATH: page.page}, settings.metrics_port, settings.metrics_bind)
+        write_targets(file, [Target(self._endpoint.address, labels)])
+        logger.info("metrics: http://%s%s", self._endpoint.address, PATH)
+
+    def emit(self, report: Report) -> None:
+        """Takes the report's numbers."""
+        self._sink.emit(report)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def close(self) -> None:
+        """Stops serving; Prometheus forgets the run, which has come to a good end."""
+        self._file.unlink(missing_ok=True)
+        self._endpoint.close()
+
+
+def orders(config: RunConfig, folder: RunFolder, root: Path) -> list[Order]:
+    """What is to be sent to services elsewhere, each by a process of its own."""
+    settings, plans = config.observe, []
+    params = {path: str(value) for path, value in flatten(config).items()}
+    tags = {"run": folder.name, "game": config.game, "aleazero": __version__}
+    local = settings.mlflow == MLFLOW_LOCAL
+    if settings.mlflow:
+        mlflow: dict[str, Any] = {
+            "uri": local_uri(root) if local else settings.mlflow,
+            "artifacts": local_artifacts(root) if local else None,
+            "experiment": config.game,
+            "run_name": folder.name,
+            "params": params,
+            "tags": tags,
+            "first_files": [str(folder.config_file.resolve())],
+            "last_files": [str(path.resolve()) for path in (folder.path / "curves.svg", folder.log_file)],
+            "checkpoint_steps": settings.mlflow_checkpoint_steps,
+            "model": settings.mlflow_model or model_name(config),
+            "judge": config.evaluate.opponents[0] if config.evaluate.opponents else "",
+        }
+        plans.append(("mlflow", mlflow))
+    if settings.wandb != "off":
+        names = {"project": settings.wandb_project, "run_name": folder.name, "mode": settings.wandb}
+        plans.append(("wandb", {**names, "params": params, "tags": list(tags.values())}))
+    where = (str(folder.path.resolve()), str(root.resolve()))
+    return [
+        Order(service, *where, plan, settings.json_logs, settings.log_level)  # type: ignore[arg-type]
+        for service, plan in plans
+    ]
+
+
+def model_name(config: RunConfig) -> str:
+    """The registered model of a game's networks."""
+    return config.game.replace(":", "_").replace("/", "_")
+
+
+def write_network(folder: Path, root: Path, step: int, into: Path) -> None:
+    """Exports the weights that a run played with at a step."""
+    run = RunFolder(folder)
+    parts = build_parts(run.read_config(), root=root)
+    found = find_checkpoint(run.checkpoints, str(step))
+    weights = checkpoints.restore(found, "average", jax.eval_shape(parts.model.init, jax.random.key(0)))
+    facts = {"run": run.name, "step": step, "rows": found.facts["rows"], "package_version": __version__}
+    export.write(into, parts.model, weights, facts)
