@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
+import re
 from typing import Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.core.errors import ConfigError
@@ -17,6 +20,8 @@ from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Prediction, Weights
 from aleazero.core.scopes import part
 from aleazero.models.networks import ResidualCNN, ResidualMLP, Specialists
+
+_PLACES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +39,7 @@ class ModelConfig:
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
     coarse_inputs: bool = False  # mlp: the first layer too computes as the others do: inputs are flags and small counts
+    unseen: str = ""  # mlp: inputs read as 0, by their places, as in 250-263,270: to learn what they are worth
     compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
 
     def problems(self) -> list[str]:
@@ -51,7 +57,17 @@ class ModelConfig:
         ]
         if not self.policy and (self.soft_policy or self.reply_policy):
             found.append("policy is false; soft_policy and reply_policy need a policy")
+        if self.unseen and not (_PLACES.fullmatch(self.unseen) and all(self._unseen_ranges())):
+            found.append(f"unseen is {self.unseen!r}; write places from 0 and ranges of them, as in 250-263,270")
         return found
+
+    def unseen_places(self) -> list[int]:
+        """The places of the inputs that are read as 0."""
+        return [place for places in self._unseen_ranges() for place in places]
+
+    def _unseen_ranges(self) -> list[range]:
+        ends = [part.split("-") for part in self.unseen.split(",") if part]
+        return [range(int(end[0]), int(end[-1]) + 1) for end in ends]
 
     def is_mlp(self, spec: GameSpec) -> bool:
         """Whether observations of this game are looked at without their shape."""
@@ -69,6 +85,10 @@ class ModelConfig:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):
             found.append(f"model.second_width is {self.second_width}; it is for kind 'mlp'")
+        if self.unseen and not self.is_mlp(spec):
+            found.append(f"model.unseen is {self.unseen!r}; it is for kind 'mlp'")
+        elif self.unseen and not self.problems() and max(self.unseen_places()) >= _size(spec):
+            found.append(f"model.unseen is {self.unseen!r}, but {spec.name} has {_size(spec)} inputs")
         if self.value == "outcomes" and not spec.outcomes:
             found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar'")
         return found
@@ -107,6 +127,10 @@ class Model:
 
     def apply(self, weights: Weights, observation: Array) -> Output:
         """What every head says of observations `[B, ...]`."""
+        if self.config.unseen:
+            seen = np.ones(_size(self.spec), np.float32)
+            seen[self.config.unseen_places()] = 0.0
+            observation = observation * seen.reshape(1, *self.spec.observation_shape)
         return self.network.apply({"params": weights}, observation)  # type: ignore[return-value]
 
     @part("network")
@@ -138,3 +162,7 @@ def _compute(wanted: str) -> str:
     if wanted != "auto":
         return wanted
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+
+
+def _size(spec: GameSpec) -> int:
+    return math.prod(spec.observation_shape)

@@ -449,3 +449,29 @@ def test_phases_need_a_game_that_names_them_and_no_picture() -> None:
     board = dataclasses.replace(spec_of((4, 3, 2)), phase_input=0)
     assert config.problems_with(board) == ["model.second_width is 3; it is for kind 'mlp'"]
     assert dataclasses.replace(TINY, second_width=-1).problems() == ["second_width is -1; it must be at least 0"]
+
+
+# ---- inputs that are left out
+
+
+def test_unseen_inputs_change_nothing_and_the_others_do() -> None:
+    spec = spec_of((7,))
+    model = build_model(dataclasses.replace(TINY, kind="mlp", unseen="1-3,6"), spec)
+    weights = jax.tree.map(lambda w: w + 0.1, model.init(KEY))  # heads start near 0
+    seen = observations(spec, 7, 1)[:1].repeat(8, 0)
+    moved = seen.at[jnp.arange(1, 8), jnp.arange(7)].add(1.0)
+    values = np.asarray(model.apply(weights, moved).value)
+    assert np.flatnonzero((values[1:] == values[0]).all(-1)).tolist() == [1, 2, 3, 6]
+
+
+@pytest.mark.parametrize("written", ["a", "3-", "1,,2", "-1", "5-3"])
+def test_places_that_cannot_be_read_are_refused(written: str) -> None:
+    assert "write places from 0" in dataclasses.replace(TINY, unseen=written).problems()[0]
+
+
+def test_unseen_places_must_be_there_and_flat() -> None:
+    config = dataclasses.replace(TINY, kind="mlp", unseen="5-7")
+    assert config.problems_with(spec_of((7,))) == ["model.unseen is '5-7', but sample has 7 inputs"]
+    assert config.problems_with(spec_of((8,))) == []
+    picture = dataclasses.replace(config, kind="auto").problems_with(spec_of((4, 3, 2)))
+    assert picture == ["model.unseen is '5-7'; it is for kind 'mlp'"]
