@@ -31,6 +31,7 @@ def recount(
         root_visits: whether the root has been visited once a simulation; not so where a subtree was kept.
     """
     arrays = {name: np.asarray(value) for name, value in vars(tree).items() if name in _NODE_FIELDS}
+    arrays["past"] = np.asarray(tree.past).swapaxes(0, 1)  # [H, B, 2]
     if not plan.exact:
         del arrays["outcome_values"]
     if lanes is not None:
@@ -48,6 +49,7 @@ _NODE_FIELDS = (
     "stats",
     "parents",
 )
+_KEY = 8  # bytes of a packed row's position key, at its beginning
 
 
 class _Recount:
@@ -142,11 +144,26 @@ class _Recount:
         game = self.plan.game
         states = jax.tree.map(lambda x: x[nodes, lanes], self.states)
         actions = self.tree["actions"][nodes, lanes, edges].astype(np.int32)
-        acted = jax.jit(jax.vmap(lambda s, a: game.pack(game.apply_action(s, a))))(states, actions)
+        after = jax.jit(jax.vmap(game.apply_action))(states, actions)
+        if game.seen_before is not None and game.position_key is not None:
+            times = self._times(nodes, lanes, np.asarray(jax.jit(jax.vmap(game.position_key))(after)))
+            after = jax.jit(jax.vmap(game.seen_before))(after, times)
+        acted = jax.jit(jax.vmap(game.pack))(after)
         if not self.plan.explicit:
             return np.asarray(acted)
         rolled = jax.jit(jax.vmap(lambda s, o: game.pack(game.apply_chance(s, o))))(states, actions)
         return np.where(np.asarray(states.is_chance)[:, None], np.asarray(rolled), np.asarray(acted))
+
+    def _times(self, nodes: np.ndarray, lanes: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """How often positions of these keys, below these nodes, were there: on the way from the root, or before it."""
+        times = (self.tree["past"][:, lanes] == keys[None]).all(-1).sum(0)
+        own = np.ascontiguousarray(self.tree["states"][..., :_KEY]).view(np.uint32)
+        at, above = nodes, np.ones(nodes.shape, bool)
+        while above.any():
+            times += above & (own[at, lanes] == keys).all(-1)
+            above &= at != 0
+            at = self.tree["parents"][at, lanes]
+        return times
 
     def _turns(self) -> list[str]:
         expected = np.where(self.states.is_chance, 0, np.where(self.states.to_play == 0, 1, -1))

@@ -107,6 +107,7 @@ class Search:
             priors=tree.priors.at[ROOT].set(priors),
             raw=tree.raw.at[ROOT].set(value),
             stats=tree.stats.at[ROOT].set(jnp.stack([jnp.ones_like(value), value], -1)),
+            past=jax.vmap(game.past_keys)(states) if game.past_keys else tree.past,
         )
         return self.choose_at_root(tree, knobs)
 
@@ -370,7 +371,7 @@ def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, valu
         outcome_values=jnp.zeros((n, b, e) if plan.exact else (0,), jnp.float32),
         raw=jnp.zeros((n, b), jnp.float32),
         stats=jnp.zeros((n, b, 2), jnp.float32),
-        lineage=_root_lineage((n, b, 0 if plan.fused else n // WORD)),
+        lineage=_root_lineage((n, b, n // WORD if plan.lineages else 0)),
         parents=jnp.zeros((n, b), jnp.int32),
         chance_words=jnp.zeros((n, b) if plan.explicit else (0,), jnp.uint32),
         next_edge=jnp.zeros((n, b), jnp.int32),
@@ -380,6 +381,7 @@ def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, valu
         next_node=jnp.int32(ROOT + 1),
         simulation=jnp.int32(0),
         evaluations=jnp.ones(b, jnp.int32),
+        past=jnp.zeros((b, plan.past, 2), jnp.uint32),
         root_bonus=bonus,
         words=words,
         action_words=action_words,

@@ -15,7 +15,9 @@ from aleazero.core.game import seat_sign
 from aleazero.core.records import Prediction
 from aleazero.core.struct import struct, where_lanes
 from aleazero.search.plan import Plan
-from aleazero.search.tree import Tree, edge_of, rows
+from aleazero.search.tree import Tree, edge_of, members, rows
+
+KEY_BYTES = 8  # of a packed row's position key, at its beginning
 
 
 @struct
@@ -66,6 +68,8 @@ def make_leaves(
     states = jax.vmap(game.unpack)(in_a_row(rows(tree.states, parent)))
     action = in_a_row(edge_of(rows(tree.actions, parent), edge).astype(jnp.int32))
     acted = jax.vmap(game.apply_action)(states, action)
+    if plan.recalls:
+        acted = _recalled(plan, tree, parent, acted)
     leaf, middle, outcome = acted, None, in_a_row(edge)
     passes = jnp.zeros(outcome.shape, bool)
     if plan.explicit:
@@ -124,6 +128,21 @@ def read(plan: Plan, leaves: Leaves, prediction: Prediction) -> tuple[Array, Arr
 def in_a_row(x: Array) -> Array:
     """`[K, B, ...]` as `[KB, ...]`."""
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def _recalled(plan: Plan, tree: Tree, parent: Array, states: Any) -> Any:
+    """States `[KB]` below nodes `parent`, told how often their positions were there: on the way, or before the root."""
+    game, num_nodes = plan.game, tree.states.shape[0]
+    assert game.position_key is not None
+    assert game.seen_before is not None
+    keys = jax.vmap(game.position_key)(states).reshape(*parent.shape, 2)
+    known = tree.states[..., :KEY_BYTES].reshape(*tree.states.shape[:2], 2, KEY_BYTES // 2)
+    known = jax.lax.bitcast_convert_type(known, jnp.uint32)  # [N, B, 2]
+    times = []
+    for key, above in zip(keys, rows(tree.lineage, parent), strict=True):
+        on_the_way = members(above, num_nodes) & (known == key[None]).all(-1)
+        times.append(on_the_way.sum(0) + (tree.past == key[:, None]).all(-1).sum(-1))
+    return jax.vmap(game.seen_before)(states, jnp.concatenate(times))
 
 
 def _all_outcomes(plan: Plan, leaf: Any) -> Any:

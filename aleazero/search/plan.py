@@ -42,6 +42,23 @@ class Plan:
         return wanted and not self.exact and self.config.kind in ("puct", "gumbel")
 
     @property
+    def recalls(self) -> bool:
+        """Whether the game asks which positions were there before."""
+        return self.game.seen_before is not None
+
+    @property
+    def lineages(self) -> bool:
+        """Whether nodes know their ancestors. Kernels walk up by themselves, but do not count positions."""
+        return self.recalls or not self.fused
+
+    @property
+    def past(self) -> int:
+        """H: how many positions before a root may come again."""
+        if self.game.past_keys is None:
+            return 0
+        return int(jax.eval_shape(self.game.past_keys, self.game.state_like).shape[0])
+
+    @property
     def interpreted(self) -> bool:
         """Whether kernels are run without a GPU, slowly, to see what they do."""
         return self.config.kernels == "interpreted"

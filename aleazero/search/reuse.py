@@ -173,7 +173,7 @@ def _move(
         stats=moved(tree.stats, fresh.stats),
         parents=parents,
         chance_words=moved(tree.chance_words, fresh.chance_words) if search.plan.explicit else fresh.chance_words,
-        lineage=fresh.lineage if search.plan.fused else _lineages(parents, live),
+        lineage=_lineages(parents, live) if search.plan.lineages else fresh.lineage,
         next_edge=next_edge,
         next_child=edge_of(children, next_edge),
         low=jnp.where(found, jnp.minimum(tree.low, fresh.low), fresh.low),

@@ -43,7 +43,7 @@ class Tree:
     raw: Array  # [N, B] float32: the network's value when the node was added, seat 0's side
     stats: Array  # [N, B, 2] float32: visits, and the sum of the values they brought, seat 0's side
     lineage: (
-        Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits; zero where unused; [N, B, 0] by kernels
+        Array  # [N, B, N / WORD] uint32: the node and its ancestors as bits, 0 where unused; [N, B, 0] if not asked
     )
     parents: Array  # [N, B] int32
     chance_words: Array  # [N, B] uint32: what outcomes are drawn by at each node; [0] unless chance is explicit
@@ -54,6 +54,7 @@ class Tree:
     next_node: Array  # [] int32: where the next slab goes
     simulation: Array  # [] int32: how many have been absorbed
     evaluations: Array  # [B] int32: evaluations that were needed
+    past: Array  # [B, H, 2] uint32: keys of positions before the root; [B, 0, 2] unless the game asks which were there
     root_bonus: Array  # [B, E] float32: what the root's rule adds to its edges (Gumbel noise), else zeros
     words: Array  # [B] uint32: the lane's word, of which its nodes' words are made
     action_words: Array  # [B] uint32: the lane's word for the action drawn at the end
