@@ -144,7 +144,8 @@ def win_in_one(patient: Patient) -> str:
             f"{missed.sum()} of {len(missed)} wins in one were missed, as in {text_of(patient, states, missed)}"
         )
     visits = np.asarray(result.visits)
-    share = np.take_along_axis(visits, np.asarray(result.edge)[:, None], -1)[:, 0] / visits.sum(-1)
+    winning, _, _ = jax.jit(jax.vmap(functools.partial(_wins, patient.game)))(states)
+    share = (visits[:, : winning.shape[1]] * np.asarray(winning)).sum(-1) / visits.sum(-1)  # there may be several
     forced = (np.asarray(result.actions) >= 0).sum(-1) == 1
     if (share[~forced] < 0.3).any():
         raise CheckFailed(
@@ -321,19 +322,21 @@ def safe_actions(patient: Patient) -> tuple[np.ndarray, np.ndarray]:
     """`[n, K]` actions after which the other player cannot win at once, and `[n]` rows where only some are."""
     game = patient.game
 
-    def wins(state: Any) -> tuple[Array, Any, Array]:
-        legal = game.legal_list(state)
-        after = jax.vmap(lambda action: game.apply_action(state, action.astype(jnp.int32)))(legal)
-        return (legal >= 0) & after.terminated & (after.returns[:, state.to_play] > 0), after, legal >= 0
-
     def judge(state: Any) -> tuple[Array, Array]:
-        mine, after, legal = wins(state)
-        theirs = jax.vmap(lambda s: wins(s)[0].any())(after)
+        mine, after, legal = _wins(game, state)
+        theirs = jax.vmap(lambda s: _wins(game, s)[0].any())(after)
         safe = legal & (~theirs | after.terminated)
         return safe, ~mine.any() & safe.any() & (legal & ~safe).any()
 
     safe, threatened = jax.jit(jax.vmap(judge))(patient.steps.state)
     return np.asarray(safe), np.asarray(threatened) & patient.decides
+
+
+def _wins(game: Game, state: Any) -> tuple[Array, Any, Array]:
+    """`[L]`: which of the listed actions win at once, what follows each, and which are there."""
+    legal = game.legal_list(state)
+    after = jax.vmap(lambda action: game.apply_action(state, action.astype(jnp.int32)))(legal)
+    return (legal >= 0) & after.terminated & (after.returns[:, state.to_play] > 0), after, legal >= 0
 
 
 def one_ply_expectimax(game: Game, evaluate: Evaluate, states: Any, legal: np.ndarray) -> np.ndarray:
