@@ -44,6 +44,7 @@ class Output:
     value: Array  # [B, O] float32: logits over the game's outcomes for to_play; [B, 1] in [-1, 1] from a scalar head
     soft: Array | None = None  # [B, A] float32: the flattened policy, where the network has that head
     reply: Array | None = None  # [B, A] float32: the policy of the move after this one, where it has that head
+    moves_left: Array | None = None  # [B] float32: moves until the game ends, where it has that head
 
 
 @struct
@@ -79,3 +80,4 @@ class Rows:
     reply_actions: Array  # [B, E] int16: the next row of the same game; -1 where it has no policy
     reply_policy: Array  # [B, E] float16
     weight: Array  # [B] float32: the importance weight in the loss
+    moves_left: Array  # [B] int16: moves until the game ends; -1 where that is not known

@@ -19,6 +19,8 @@ from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Rows, Weights
 from aleazero.core.struct import replace, struct
 
+_MOVES = 100.0  # a game's length is measured in hundreds of moves
+
 
 @dataclasses.dataclass(frozen=True)
 class LossConfig:
@@ -30,11 +32,12 @@ class LossConfig:
     soft_weight: float = 1.0
     soft_temperature: float = 4.0  # the soft policy is policy ** (1 / this), normalised
     reply_weight: float = 0.15
+    moves_left_weight: float = 0.1  # of the squared error in hundreds of moves, linear beyond a hundred
     augment: bool = True  # show each row in a random one of the game's symmetries
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        names = ("policy_weight", "value_weight", "soft_weight", "reply_weight")
+        names = ("policy_weight", "value_weight", "soft_weight", "reply_weight", "moves_left_weight")
         found = [f"{n} is {getattr(self, n)}; it must not be negative" for n in names if getattr(self, n) < 0]
         if self.soft_temperature < 1:
             found.append(f"soft_temperature is {self.soft_temperature}; it must be at least 1")
@@ -70,6 +73,7 @@ class Counts:
     policy: Array  # [] float32: weights of rows with a policy
     value: Array  # [] float32: of rows with a value target
     reply: Array  # [] float32: of rows with a reply
+    moves_left: Array  # [] float32: of rows whose game's length is known
 
 
 def count(rows: Rows) -> Counts:
@@ -78,7 +82,12 @@ def count(rows: Rows) -> Counts:
     def total(present: Array) -> Array:
         return jnp.maximum((rows.weight * present).sum(), 1e-6)
 
-    return Counts(total(rows.has_policy), total(rows.has_value), total(rows.reply_actions.max(-1) >= 0))
+    return Counts(
+        policy=total(rows.has_policy),
+        value=total(rows.has_value),
+        reply=total(rows.reply_actions.max(-1) >= 0),
+        moves_left=total(rows.moves_left >= 0),
+    )
 
 
 def make_batch(game: Game, rows: Rows, key: Array, augment: bool) -> Batch:
@@ -141,6 +150,11 @@ def make_loss(game: Game, config: LossConfig, apply: Callable[[Weights, Array], 
                 output.reply, everything, rows.reply_actions, rows.reply_policy.astype(jnp.float32)
             )
             terms["reply"] = config.reply_weight * (replies * reply_error).sum()
+        if output.moves_left is not None:
+            known = rows.weight * (rows.moves_left >= 0) / counts.moves_left
+            missed = jnp.abs(output.moves_left - rows.moves_left) / _MOVES
+            length_error = jnp.where(missed < 1, missed**2, 2 * missed - 1)
+            terms["moves_left"] = config.moves_left_weight * (known * length_error).sum()
         measures = Measures(
             terms=terms,
             value_error=(with_value * jnp.abs(predicted - wanted)).sum(),

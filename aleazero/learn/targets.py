@@ -80,6 +80,7 @@ class Targets:
     has_value: Array  # [T, B] bool: and there is one
     target: Array  # [T, B, V] float32, to_play's side
     surprise: Array  # [T, B] float32 in [0, 2]: |predicted value - target|; 0 where there is no target
+    moves_left: Array  # [T, B] int32: moves after this one until the game ends; -1 where we stopped it, or it goes on
 
 
 def opinions(spec: GameSpec, config: TargetConfig, opinion: Array, value: Array) -> Array:
@@ -108,6 +109,7 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
     # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
     ready = _recur(jnp.where(over, 0.0, 1.0), over.astype(jnp.float32)) > 0
     stopped = _recur(jnp.where(over, 0.0, 1.0), truncated.astype(jnp.float32)) > 0
+    still = _recur(jnp.where(over, 0.0, 1.0), jnp.where(over, 0.0, 1.0))
     target = seen_by_seat(spec, target, span.to_play)
     if config.search_mix:
         target = (1.0 - config.search_mix) * target + config.search_mix * span.opinion.astype(jnp.float32)
@@ -119,7 +121,8 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
     target = jnp.where(span.random[..., None], span.opinion.astype(jnp.float32), target)
     has_value = jnp.where(span.random, ready & config.searches, has_value)
     surprise = jnp.abs(span.predicted - expected_value(spec, target))
-    return Targets(ready, has_value, target, jnp.where(has_value, surprise, 0.0))
+    moves_left = jnp.where(ready & ~stopped, still, -1.0).astype(jnp.int32)
+    return Targets(ready, has_value, target, jnp.where(has_value, surprise, 0.0), moves_left)
 
 
 def _recur(keep: Array, given: Array) -> Array:

@@ -38,6 +38,7 @@ class ModelConfig:
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
+    moves_left: bool = False  # a further head that learns how long the game still lasts
     coarse_inputs: bool = False  # mlp: the first layer too computes as the others do: inputs are flags and small counts
     unseen: str = ""  # mlp: inputs read as 0, by their places, as in 250-263,270: to learn what they are worth
     compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
@@ -109,6 +110,7 @@ class Model:
             "num_actions": spec.num_actions if config.policy else 0,
             "num_outcomes": len(spec.outcomes) if config.value == "outcomes" else 0,
             "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
+            "moves_left": config.moves_left,
         }
         compute = jnp.dtype(_compute(config.compute))
         if not config.is_mlp(spec):

@@ -15,6 +15,8 @@ from jax import Array
 
 from aleazero.core.records import Output
 
+MOVES = 100.0  # moves are counted in hundreds inside a network
+
 _ZERO = nn.initializers.zeros_init()
 _SMALL = nn.initializers.variance_scaling(0.01, "fan_in", "truncated_normal")
 
@@ -25,6 +27,7 @@ class Heads(nn.Module):
     num_actions: int  # 0: no policy
     num_outcomes: int  # 0: one number in [-1, 1]
     extra: tuple[str, ...]  # further policy heads: "soft", "reply"
+    moves_left: bool = False  # a head for how long the game still lasts
 
     @nn.compact
     def __call__(self, policy: Array, value: Array) -> Output:
@@ -34,9 +37,11 @@ class Heads(nn.Module):
             return nn.Dense(size, dtype=jnp.float32, kernel_init=_SMALL, name=name)(features)
 
         scores = dense(self.num_outcomes or 1, value, "value")
+        left = MOVES * jax.nn.softplus(dense(1, value, "moves_left"))[:, 0] if self.moves_left else None
         return Output(
             logits=dense(self.num_actions, policy, "policy") if self.num_actions else None,
             value=scores if self.num_outcomes else jnp.tanh(scores),
+            moves_left=left,
             **{name: dense(self.num_actions, policy, name) for name in self.extra},
         )
 
@@ -75,7 +80,7 @@ class Specialists(nn.Module):
         first = observation.reshape(observation.shape[0], -1)[:, self.flag] > 0
 
         def choose(one: Array, other: Array) -> Array:
-            return jnp.where(first[:, None], one, other)
+            return jnp.where(first.reshape(-1, *[1] * (one.ndim - 1)), one, other)
 
         chosen: Output = jax.tree.map(choose, self.one(observation), self.other(observation))
         return chosen

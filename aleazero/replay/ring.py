@@ -8,6 +8,7 @@ same code serves on an accelerator and on the host. Knows neither games nor how 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from aleazero.core.struct import replace, struct
 _WRITTEN = (
     "state", "to_play", "actions", "policy", "searched", "random", "ended", "settled", "truncated", "points",
 )  # fmt: skip
-_PROPOSALS = 16  # per row and round: with one in six accepted, three rounds fill a batch
+_PROPOSALS = 8  # per row and round: with one in six accepted, six rounds fill a batch; with nearly all, one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,10 +89,11 @@ class Ring:
     target: Array  # [S, T, B, V] float32
     has_value: Array  # [S, T, B] bool
     surprise: Array  # [S, T, B] float32; negative where the row cannot be drawn
+    moves_left: Array  # [S, T, B] int16; -1 where that is not known
     following: Array  # [S] int32: the slot of the slab that goes on with the same games; S where there is none yet
     slab_ready: Array  # [S] int32: rows of the slab that can be drawn
     slab_surprise: Array  # [S] float32: their surprise, summed
-    slab_peak: Array  # [S] float32: their greatest surprise
+    part_surprise: Array  # [S, P] float32: the same for each of P equal parts of the slab (`parts_of`)
 
 
 MakeTargets = Callable[[Any], Any]
@@ -111,11 +113,18 @@ def make_ring(like: Trajectory, slabs: int) -> Ring:
         target=room(like.opinion, jnp.float32),
         has_value=room(like.ended),
         surprise=room(like.value, fill=-1.0),
+        moves_left=room(like.ended, jnp.int16, -1),
         following=jnp.full(slabs, slabs, jnp.int32),
         slab_ready=jnp.zeros(slabs, jnp.int32),
         slab_surprise=jnp.zeros(slabs, jnp.float32),
-        slab_peak=jnp.zeros(slabs, jnp.float32),
+        part_surprise=jnp.zeros((slabs, parts_of(*like.ended.shape)), jnp.float32),
     )
+
+
+def parts_of(moves: int, lanes: int) -> int:
+    """How many parts a slab has: as many as a part has rows, or somewhat more."""
+    rows = moves * lanes
+    return rows // max(size for size in range(1, math.isqrt(rows) + 1) if rows % size == 0)
 
 
 def insert(
@@ -126,7 +135,7 @@ def insert(
     The slots before are those of the slabs that the same games were in, oldest first; S where there is none. Games of
     other sources may lie between them.
     """
-    slot, reach = slots[-1], slots.shape[0]
+    slot, reach, parts = slots[-1], slots.shape[0], ring.part_surprise.shape[1]
     written = {name: getattr(slab, name) for name in _WRITTEN}
     written |= {"opinion": opinion, "predicted": predicted, "exists": jnp.ones_like(slab.ended)}
     ring = replace(
@@ -152,10 +161,11 @@ def insert(
         target=put(ring.target, found.target),
         has_value=put(ring.has_value, found.has_value),
         surprise=put(ring.surprise, surprise),
+        moves_left=put(ring.moves_left, found.moves_left),
         following=ring.following.at[slots].set(jnp.append(slots[1:], slabs), mode="drop"),
         slab_ready=put(ring.slab_ready, found.ready.reshape(reach, -1).sum(-1)),
         slab_surprise=put(ring.slab_surprise, jnp.maximum(surprise, 0.0).reshape(reach, -1).sum(-1)),
-        slab_peak=put(ring.slab_peak, jnp.maximum(surprise, 0.0).reshape(reach, -1).max(-1)),
+        part_surprise=put(ring.part_surprise, jnp.maximum(surprise, 0.0).reshape(reach, parts, -1).sum(-1)),
     )
 
 
@@ -164,31 +174,26 @@ def draw(
 ) -> Rows:
     """`count` rows from the `window` slabs that end with slot `newest`; `number` names the draw.
 
-    Exactly (1 - w) uniform + w in proportion to surprise, by rejection: a row of the batch first chooses which of the
-    two it is. A uniform one proposes rows of the window until one is ready. A surprising one chooses a slab by its
-    summed surprise, then proposes rows of it, each accepted with its surprise over the slab's greatest: so the cost
-    depends neither on the size of the ring nor on how small surprises are, only on how they vary within a slab.
-    Where no row of the window is ready, the whole ring is drawn from; one row of it must be.
+    Exactly (1 - w) uniform + w in proportion to surprise: a row of the batch first chooses which of the two it is. A
+    uniform one proposes rows of the window until one is ready. A surprising one chooses a slab by its summed surprise,
+    then a part of it, then a row of that: so the cost depends neither on the size of the ring nor on how surprise is
+    spread. Where no row of the window is ready, the whole ring is drawn from; one row of it must be.
     """
     slabs, moves, lanes = ring.exists.shape
     window = jnp.where((ring.slab_ready * _inside(slabs, newest, window)).sum() > 0, window, slabs)
     key = role_key(seed, Role.REPLAY, number)
-    surprising = ring.slab_surprise * _inside(slabs, newest, window)
-    kind_key, slab_key = jax.random.split(jax.random.fold_in(key, 0))
-    # Were nothing in the window surprising, rows of the second kind would propose for ever.
-    weighted = (jax.random.uniform(kind_key, (count,)) < config.surprise) & (surprising.sum() > 0)
-    chosen = _choose(surprising, jax.random.uniform(slab_key, (count,)))
+    if config.surprise:
+        surprising, weighted = _by_surprise(ring, config, jax.random.fold_in(key, 0), count, newest, window)
+    else:
+        surprising, weighted = jnp.zeros(count, jnp.int32), jnp.zeros(count, bool)
 
     def propose(round_key: Array) -> tuple[Array, Array]:
-        keys = jax.random.split(round_key, 3)
+        keys = jax.random.split(round_key)
         shape = (count, _PROPOSALS)
         age = jax.random.randint(keys[0], shape, 0, window)
         place = jax.random.randint(keys[1], shape, 0, moves * lanes)
-        slab = jnp.where(weighted[:, None], chosen[:, None], (newest - age) % slabs)
-        at = slab * (moves * lanes) + place
-        surprise = ring.surprise.reshape(-1)[at]
-        enough = ring.slab_peak[chosen][:, None] * jax.random.uniform(keys[2], shape)
-        good = jnp.where(weighted[:, None], surprise > enough, surprise >= 0)
+        at = (newest - age) % slabs * (moves * lanes) + place
+        good = ring.surprise.reshape(-1)[at] >= 0
         first = jnp.argmax(good, -1)
         return jnp.take_along_axis(at, first[:, None], -1)[:, 0], good.any(-1)
 
@@ -200,13 +205,28 @@ def draw(
         found, good = propose(jax.random.fold_in(key, round_number))
         return jnp.where(done, at, found), done | good, round_number + 1
 
-    empty = (jnp.zeros(count, jnp.int32), jnp.zeros(count, bool), jnp.int32(1))
-    at, _, _ = jax.lax.while_loop(unfilled, fill, empty)
+    at, _, _ = jax.lax.while_loop(unfilled, fill, (surprising, weighted, jnp.int32(1)))
     return _rows(ring, at, _importance(ring, config, at, newest, window))
 
 
+def _by_surprise(
+    ring: Ring, config: ReplayConfig, key: Array, count: int, newest: Array, window: Array
+) -> tuple[Array, Array]:
+    """`[count], [count]`: rows in proportion to surprise, and which places of a batch are for such rows."""
+    keys = jax.random.split(key, 4)
+    slabs, parts = ring.part_surprise.shape
+    weights = ring.slab_surprise * _inside(slabs, newest, window)
+    wanted = (jax.random.uniform(keys[0], (count,)) < config.surprise) & (weights.sum() > 0)
+    slab = _choose(weights, jax.random.uniform(keys[1], (count,)))
+    choose = jax.vmap(_choose)
+    part = choose(ring.part_surprise[slab], jax.random.uniform(keys[2], (count,)))
+    rows = jnp.maximum(ring.surprise.reshape(slabs, parts, -1)[slab, part], 0.0)
+    place = choose(rows, jax.random.uniform(keys[3], (count,)))
+    return (slab * parts + part) * rows.shape[1] + place, wanted
+
+
 def _choose(weights: Array, uniform: Array) -> Array:
-    """`[count]` indices of weights `[S]`, in proportion to them; never one without weight."""
+    """Indices of weights `[N]`, in proportion to them, one for each of `uniform`; never one without weight."""
     sums = jnp.cumsum(weights)
     # Where rounding reaches past the end, the last one that has any weight is meant.
     last = weights.shape[0] - 1 - jnp.argmax(weights[::-1] > 0)
@@ -259,6 +279,7 @@ def _rows(ring: Ring, at: Array, weight: Array) -> Rows:
         reply_actions=jnp.where(replies[:, None], pick(ring.actions, following), jnp.int16(-1)),
         reply_policy=jnp.where(replies[:, None], pick(ring.policy, following), jnp.float16(0)),
         weight=weight,
+        moves_left=pick(ring.moves_left, at),
     )
 
 

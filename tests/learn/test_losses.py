@@ -72,6 +72,7 @@ def make_rows(seed: int = 0) -> tuple[Any, np.ndarray]:
         "reply_actions": replies,
         "reply_policy": policies(rng, replies),
         "weight": rng.uniform(0.2, 1.0, B).astype(np.float32),
+        "moves_left": np.where(rng.random(B) < 0.3, -1, rng.integers(0, 400, B)).astype(np.int16),
     }
     return Rows(**fields), legal
 
@@ -82,6 +83,7 @@ def make_output(seed: int = 0, scalar: bool = False, extras: bool = True) -> Any
     parts: dict[str, Any] = {"logits": rng.normal(size=(B, A)), "value": value}
     if extras:
         parts |= {"soft": rng.normal(size=(B, A)), "reply": rng.normal(size=(B, A))}
+        parts |= {"moves_left": rng.uniform(0, 300, B)}
     return Output(**{name: part.astype(np.float32) for name, part in parts.items()})
 
 
@@ -121,7 +123,7 @@ def mean(rows: Any, present: np.ndarray, errors: list[float]) -> float:
 
 def reference(output: Any, rows: Any, legal: np.ndarray, config: LossConfig) -> dict[str, float]:
     points = np.array([1.0, 0.0, -1.0])
-    policy, value, soft, reply, away, wanted = [], [], [], [], [], []
+    policy, value, soft, reply, length, away, wanted = [], [], [], [], [], [], []
     for i in range(len(legal)):
         scores = output.value[i].astype(np.float64)
         scalar = len(scores) == 1
@@ -135,8 +137,11 @@ def reference(output: Any, rows: Any, legal: np.ndarray, config: LossConfig) -> 
         flat = softened(rows.actions[i], rows.policy[i], config.soft_temperature)
         soft.append(cross_entropy(output.soft[i], legal[i], rows.actions[i], flat))
         reply.append(cross_entropy(output.reply[i], np.arange(A), rows.reply_actions[i], rows.reply_policy[i]))
+        missed = abs(float(output.moves_left[i]) - float(rows.moves_left[i])) / 100
+        length.append(missed**2 if missed < 1 else 2 * missed - 1)
     has_reply = (rows.reply_actions >= 0).any(-1)
     return {
+        "moves_left": config.moves_left_weight * mean(rows, rows.moves_left >= 0, length),
         "policy": config.policy_weight * mean(rows, rows.has_policy, policy),
         "value": config.value_weight * mean(rows, rows.has_value, value),
         "soft": config.soft_weight * mean(rows, rows.has_policy, soft),
@@ -158,7 +163,7 @@ def test_every_term_is_what_the_definition_says(kind: str, seed: int) -> None:
     loss, measures, _ = lesson(output, rows, legal, config)
     wanted = reference(output, rows, legal, config)
     found = dict(measures.terms)
-    assert set(found) == {"policy", "value", "soft", "reply"}
+    assert set(found) == {"policy", "value", "soft", "reply", "moves_left"}
     assert loss == pytest.approx(sum(wanted[name] for name in found), rel=1e-5)
     found |= {name: getattr(measures, name) for name in ("value_error", "target_mean", "target_square")}
     assert {name: float(x) for name, x in found.items()} == pytest.approx(wanted, rel=1e-4)
@@ -313,7 +318,13 @@ def test_a_batch_without_targets_teaches_nothing_and_is_finite(how: str) -> None
     rows, legal = make_rows()
     never = np.zeros(B, bool)
     if how == "no targets":
-        rows = replace(rows, has_policy=never, has_value=never, reply_actions=np.full_like(rows.reply_actions, -1))
+        rows = replace(
+            rows,
+            has_policy=never,
+            has_value=never,
+            reply_actions=np.full_like(rows.reply_actions, -1),
+            moves_left=np.full_like(rows.moves_left, -1),
+        )
     else:
         rows = replace(rows, weight=np.zeros(B, np.float32))
     assert all(float(x) > 0 for x in vars(count(rows)).values())
@@ -378,6 +389,7 @@ def rows_of(game: Game, states: Any, seed: int = 0) -> Any:
         "reply_actions": replies,
         "reply_policy": policies(rng, replies),
         "weight": np.ones(size, np.float32),
+        "moves_left": np.full(size, -1, np.int16),
     }
     return Rows(**fields)
 

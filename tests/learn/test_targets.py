@@ -524,3 +524,16 @@ def test_few_rows_and_many_are_summed_alike(moves: int) -> None:
     for t in reversed(range(moves)):
         later = wanted[t] = keep[t] * later + given[t]
     np.testing.assert_allclose(targets._recur(jnp.asarray(keep), jnp.asarray(given)), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_moves_left_are_counted_to_an_end_by_the_rules(wait: bool) -> None:
+    games, config = play("shares"), TargetConfig(td_lambda=0.7, wait=wait)
+    found = np.asarray(found_by("shares", config, games).moves_left)
+    for lane in range(LANES):
+        for move in range(MOVES):
+            over = [later for later in range(move, MOVES) if games.ended[later, lane] or games.truncated[later, lane]]
+            known = games.exists[move, lane] and over and games.ended[over[0], lane]
+            assert found[move, lane] == (over[0] - move if known else -1), (move, lane)
+    assert (found > 2).any()
+    assert (found < 0).any()

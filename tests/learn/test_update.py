@@ -66,7 +66,8 @@ def as_they_are(rows: Rows, key: Array) -> Batch:
 def rows_of_nothing() -> Rows:
     lists, shares = jnp.zeros((16, 4), jnp.int16), jnp.zeros((16, 4), jnp.float16)
     state, target = jnp.zeros((16, 2), jnp.uint8), jnp.zeros((16, 3))
-    return Rows(state, lists, shares, jnp.ones(16, bool), target, jnp.ones(16, bool), lists, shares, jnp.ones(16))
+    yes, unknown = jnp.ones(16, bool), jnp.full(16, -1, jnp.int16)
+    return Rows(state, lists, shares, yes, target, yes, lists, shares, jnp.ones(16), unknown)
 
 
 @functools.cache
@@ -221,7 +222,9 @@ def test_the_old_state_is_given_away(changes: dict[str, Any]) -> None:
 
 @functools.cache
 def model() -> Model:
-    config = ModelConfig(kind="mlp", width=32, blocks=1, soft_policy=True, reply_policy=True, compute="float32")
+    config = ModelConfig(
+        kind="mlp", width=32, blocks=1, soft_policy=True, reply_policy=True, moves_left=True, compute="float32"
+    )
     return build_model(config, GAME.spec)
 
 
@@ -254,6 +257,7 @@ def lessons() -> Any:
         "reply_actions": replies,
         "reply_policy": policies(rng, replies),
         "weight": rng.uniform(0.5, 1.0, 16).astype(np.float32),
+        "moves_left": rng.integers(0, 90, 16).astype(np.int16),
     }
     return Rows(**fields)
 
@@ -317,7 +321,7 @@ def test_a_network_learns_its_lessons() -> None:
     """The loss falls to what the targets' own entropy leaves, for every head, and the average follows."""
     rows = lessons()
     config = LearnConfig(batch_size=16, weight_decay=0.0, ema=0.95)
-    update = updating(config, LossConfig(soft_temperature=2.0, reply_weight=1.0))
+    update = updating(config, LossConfig(soft_temperature=2.0, reply_weight=1.0, moves_left_weight=1.0))
     state = start(config, fresh_weights())
     first: Any = None
     for step in range(400):
@@ -330,6 +334,7 @@ def test_a_network_learns_its_lessons() -> None:
         "value": entropy(rows.target, rows.weight),
         "soft": entropy(soft / soft.sum(-1, keepdims=True), rows.weight),
         "reply": entropy(rows.reply_policy, replied),
+        "moves_left": 0.0,
     }
     averaged = update(replace(state, weights=state.average), rows, jnp.float32(0), KEY)[1]
     for name, floor in least.items():

@@ -475,3 +475,17 @@ def test_unseen_places_must_be_there_and_flat() -> None:
     assert config.problems_with(spec_of((8,))) == []
     picture = dataclasses.replace(config, kind="auto").problems_with(spec_of((4, 3, 2)))
     assert picture == ["model.unseen is '5-7'; it is for kind 'mlp'"]
+
+
+def test_a_head_for_the_moves_that_are_left() -> None:
+    spec = spec_of((7,))
+    with_it = build_model(dataclasses.replace(TINY, kind="mlp", moves_left=True), spec)
+    weights, seen = with_it.init(KEY), observations(spec, 6, 1)
+    left = np.asarray(with_it.apply(weights, seen).moves_left)
+    assert left.shape == (6,)
+    assert (left > 0).all()
+    assert build_model(dataclasses.replace(TINY, kind="mlp"), spec).apply(weights, seen).moves_left is None
+    two = build_model(
+        dataclasses.replace(TINY, kind="mlp", moves_left=True, second_width=3), dataclasses.replace(spec, phase_input=4)
+    )
+    assert two.apply(two.init(KEY), seen).moves_left.shape == (6,)

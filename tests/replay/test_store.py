@@ -16,8 +16,9 @@ from jax import Array
 
 from aleazero.core.records import Rows, Trajectory
 from aleazero.learn.targets import Span, TargetConfig, Targets, value_targets
+from aleazero.replay import store
 from aleazero.replay.ring import ReplayConfig, _rows
-from aleazero.replay.store import Replay
+from aleazero.replay.store import QUANTILES, Replay
 from tests.games.conftest import quick_compile  # noqa: F401
 from tests.replay.test_ring import SPEC, by_hand, fastest, filled, large, like, play, read_marks
 
@@ -105,7 +106,26 @@ def test_counts_of_rows() -> None:
         wanted, newest = by_hand(up_to(number + 1)), slice(max(number + 1 - SLABS, 0) * MOVES, None)
         assert replay.count_ready() == wanted.ready[newest].sum()
     surprise = wanted.surprise[newest]
-    assert float(replay.mean_surprise()) == pytest.approx(surprise[surprise >= 0].mean(), rel=1e-5)
+    known, over = surprise[surprise >= 0], np.asarray(history().ended | history().truncated)[newest]
+    held = replay.held()
+    assert (int(held.ready), int(held.games)) == (replay.count_ready(), over.sum())
+    assert float(held.mean_surprise) == pytest.approx(known.mean(), rel=1e-5)
+    np.testing.assert_allclose(held.surprise, np.quantile(known, QUANTILES), rtol=1e-5)
+    empty = make().held()
+    assert (int(empty.games), empty.surprise.tolist()) == (0, [0.0] * len(QUANTILES))
+
+
+def test_surprise_of_a_large_ring_is_told_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "SAMPLED", 32)
+    replay = make()
+    for number in range(16):
+        add(replay, number)
+    ring = np.asarray(replay.ring.surprise).reshape(-1)
+    stride = -(-ring.size // 32) | 1
+    some = ring[::stride]
+    assert 16 < some.size <= 32
+    found = store._held.__wrapped__(replay.ring).surprise
+    np.testing.assert_allclose(found, np.quantile(some[some >= 0], QUANTILES), rtol=1e-5)
 
 
 def test_a_window_holds_no_more_games_than_asked_for() -> None:

@@ -51,6 +51,7 @@ class Source:
             "reply_actions": np.full((*shape, 1), -1, np.int16),
             "reply_policy": np.zeros((*shape, 1), np.float16),
             "weight": np.ones(shape, np.float32),
+            "moves_left": np.full(shape, -1, np.int16),
         }
         return Rows(**fields)
 
