@@ -95,6 +95,13 @@ FAULTS = (
         ("tests/search/test_agreement.py::test_puct_visits_equal_mctx[tictactoe]",),
     ),
     Fault(
+        "a search that forgets what was there before its root",
+        "aleazero/search/leaves.py",
+        "times.append(on_the_way.sum(0) + (tree.past == key[:, None]).all(-1).sum(-1))",
+        "times.append(on_the_way.sum(0))",
+        ("tests/search/test_recall.py::test_a_tree_ends_where_whole_play_ends[never]",),
+    ),
+    Fault(
         "dropped chance probability in the expectation",
         "aleazero/search/leaves.py",
         "expected = (plan.probs(leaves.state) * values).sum(-1)",
