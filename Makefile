@@ -15,9 +15,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-# Debian packages that tests and matches call: GNU Backgammon as referee, Redis for many machines, Prometheus for metrics.
+# Debian packages that tests and matches call: GNU Backgammon as referee, Stockfish as opponent, Redis for many
+# machines, Prometheus for metrics.
 # Installed when root; else the command is shown.
-DEBIAN := gnubg redis-server prometheus
+DEBIAN := gnubg redis-server prometheus stockfish
 programs:
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

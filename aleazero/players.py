@@ -3,6 +3,7 @@
     random    solver    bundled    run:NAME[@STEP]    path:FOLDER    registry:NAME[@ALIAS]
     ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
+    stockfish:nodes=100    stockfish:skill=0,depth=1    eps15                             (chess)
 Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
 
@@ -21,7 +22,7 @@ import numpy as np
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
-from aleazero import engine_players, export
+from aleazero import chess_players, engine_players, export
 from aleazero.core.errors import ConfigError, GameContractError, UnknownName
 from aleazero.core.game import Game, seat_sign
 from aleazero.core.opinions import expected_value
@@ -158,6 +159,8 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     """The player a string names, for a game; `root` is where runs are kept."""
     head, *rest = text.strip().split(",")
     kind, _, detail = head.partition(":")
+    if kind == "stockfish" or chess_players.is_rung(kind):
+        return chess_players.make(kind, [*detail.split(";"), *rest], game, text)
     options = _options(rest, text)
     if kind in engine_players.KINDS:
         if options:
@@ -168,7 +171,8 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
             raise ConfigError(f"player {text!r}: {kind!r} takes no options")
         return _simple(kind, game)
     if kind not in _WRITTEN:
-        raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values(), *engine_players.KINDS])
+        others = [*engine_players.KINDS, "stockfish", "epsN"]
+        raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values(), *others])
     if (kind == "bundled") == bool(detail):
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")
     model, weights = _load(kind, detail, game, root)

@@ -24,6 +24,7 @@ from typing import Any
 import jax
 
 from aleazero import __version__, export
+from aleazero.chess_players import StockfishPlayer
 from aleazero.core.errors import AleaError
 from aleazero.core.settings import fingerprint
 from aleazero.engine_players import EnginePlayer
@@ -106,6 +107,8 @@ def describe(player: AnyPlayer, runs: Path | None = None) -> dict[str, str | Non
 
 
 def _engine(player: AnyPlayer) -> str | None:
+    if isinstance(player, StockfishPlayer):
+        return player.engine.name
     if not isinstance(player, EnginePlayer):
         return None
     return "gnubg" if isinstance(player.engine, GnubgProgram) else f"gnubg-nn {importlib.metadata.version('gnubg-nn')}"

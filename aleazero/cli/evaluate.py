@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from aleazero import engine_players
+from aleazero.chess_games import Scorebook
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
 from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.core.game import Game
+from aleazero.games.chess.game import Chess
+from aleazero.observe.jsonl import replace_file
 from aleazero.play.luck import Judge, take_off
 from aleazero.play.luck import luck as luck_of
 from aleazero.play.match import MatchResult, play_match
@@ -48,6 +51,7 @@ def evaluate(
     opening_plies: int,
     sprt_bounds: str | None,
     luck: str,
+    pgn: Path | None,
     record: Path | None,
     force: bool,
     runs: Path | None,
@@ -56,7 +60,7 @@ def evaluate(
     """Plays the match and reports it."""
     keep_compiled_programs()
     game = game_of(name)
-    problems = seed_problems(seed) + place_problems(record, force)
+    problems = seed_problems(seed) + place_problems(record, force) + _pgn_problems(game, pgn, force)
     if games < 2 or games % 2:
         problems.append(f"games is {games}; it must be even and at least 2: every game is played from both seats")
     if not 0 <= opening_plies < game.spec.max_plies:
@@ -68,10 +72,13 @@ def evaluate(
     if problems:
         raise ConfigError("\n".join(problems))
     try:
-        points, lucky, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds, judge)
+        book = Scorebook(game, f"alea eval, seed {seed}") if pgn is not None and isinstance(game, Chess) else None
+        points, lucky, verdict = _play(game, first, second, games // 2, seed, opening_plies, bounds, judge, book)
     finally:
         if isinstance(judge, engine_players.GnubgJudge):
             judge.close()
+    if book is not None and pgn is not None:
+        replace_file(pgn, "\n".join(book.games).encode())
     if np.isnan(points).all():
         raise AleaError(
             f"no game of {points.size} came to an end within {game.spec.max_plies} plies, so there is nothing to rate; "
@@ -103,6 +110,12 @@ def evaluate(
     else:
         _tell(report)
     return 0
+
+
+def _pgn_problems(game: Game, pgn: Path | None, force: bool) -> list[str]:
+    if pgn is not None and not isinstance(game, Chess):
+        return [f"pgn is {str(pgn)!r}; games of chess are written so, not of {game.spec.name}"]
+    return [problem.replace("record", "pgn", 1) for problem in place_problems(pgn, force)]
 
 
 def _warn_of_repeats(game: Game, players: Sequence[AnyPlayer], opening_plies: int) -> None:
@@ -200,15 +213,16 @@ def _play(
     opening_plies: int,
     bounds: tuple[float, float] | None,
     judge: Judge | None,
+    book: Scorebook | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None, SprtResult | None]:
     """All points and, with a judge, the luck, each `[P, 2]`; with a sequential test only as many games as it needs."""
     points, lucky = np.zeros((0, 2)), np.zeros((0, 2))
     verdict = None
     chunk = SPRT_CHUNK if bounds else CHUNK
+    seats = (player, opponent) if book is None else (book.watch(player), book.watch(opponent))  # type: ignore[arg-type]
     for result in play_chunks(
         game,
-        player,
-        opponent,
+        *seats,
         pairs=pairs,
         seed=seed,
         opening_plies=opening_plies,
@@ -217,6 +231,8 @@ def _play(
     ):
         wanted = pairs - len(points)
         points = np.concatenate([points, result.points[:wanted]])
+        if book is not None:
+            book.finish(player.name, opponent.name, result.points[:wanted])
         if judge is not None:
             lucky = np.concatenate([lucky, luck_of(game, result, judge)[:wanted]])
         if bounds:

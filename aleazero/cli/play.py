@@ -21,11 +21,11 @@ import numpy as np
 
 from aleazero.cli.advice import advice
 from aleazero.cli.common import game_of, players_of, seed_problems
+from aleazero.cli.written import Turn, Written, place_problems, write_game
 from aleazero.core.compilation import keep_compiled_programs
-from aleazero.core.errors import AleaError, NotationError
+from aleazero.core.errors import NotationError
 from aleazero.core.game import Game, outcome_index
 from aleazero.core.keys import Role, lane_keys
-from aleazero.games.backgammon.files import WRITERS, GameRecord, record_turn
 from aleazero.play.rollout import draw
 from aleazero.players import AnyPlayer, bundled_folder, whole_turn
 
@@ -58,14 +58,6 @@ class Position:
         return _only(self.states)
 
 
-@dataclasses.dataclass(frozen=True)
-class Turn:
-    """What a player has done since it was its turn."""
-
-    state: Any  # where it began
-    actions: tuple[int, ...]
-
-
 Choices = list[tuple[str, list[int]]]  # moves: their names and actions
 
 
@@ -91,9 +83,20 @@ class Session:
     """One game, from the first position to its end."""
 
     def __init__(
-        self, game: Game, engine: AnyPlayer | None, people: frozenset[int], seed: int, source: IO[str], out: IO[str]
+        self,
+        game: Game,
+        engine: AnyPlayer | None,
+        people: frozenset[int],
+        seed: int,
+        source: IO[str],
+        out: IO[str],
+        start: Any = None,
     ) -> None:
-        """`people` are the seats that are asked; the engine has the others, and is asked for its opinion."""
+        """`people` are the seats that are asked; the engine has the others, and is asked for its opinion.
+
+        `start` is a decision state to begin at, in place of a first one.
+        """
+        self._start = start
         self.turns: list[Turn] = []  # that were played, whole ones
         self.winner: int | None = None  # a seat, also where the other one resigned
         self.points = 0.0  # the winner's; 1 where the other one resigned
@@ -116,7 +119,10 @@ class Session:
         if self._notation.explain():
             self._say(self._notation.explain())
         self._say("Type help for what else you can type.")
-        first = jax.vmap(self._game.init)(self._keys(Role.INIT, 0))
+        if self._start is None:
+            first = jax.vmap(self._game.init)(self._keys(Role.INIT, 0))
+        else:
+            first = jax.tree.map(lambda x: jnp.asarray(x)[None], self._start)
         position: Position | None = self._settle(first, 0, 0, Role.OPENING)
         while position is not None and not self._is_over(position):
             position = self._step(position)
@@ -328,6 +334,7 @@ def play(
     seed: int | None,
     save: Path | None,
     runs: Path | None,
+    position: str | None = None,
     source: IO[str] | None = None,
     out: IO[str] | None = None,
 ) -> int:
@@ -338,7 +345,8 @@ def play(
     if seat > game.spec.num_players:
         problems.append(f"seat is {seat}; {name} has {game.spec.num_players} player")
     if save is not None:
-        problems += _save_problems(save, name)
+        problems += place_problems(save, name)
+    start = _parse_start(game, position, problems)
     out = out or sys.stdout
     if player is None:
         player = "bundled" if bundled_folder(game) else "random"
@@ -350,35 +358,27 @@ def play(
     used = secrets.randbits(31) if seed is None else seed
     opponent = engine.name if engine else "two people"
     out.write(f"{name}: {opponent}; seed {used}\n")
-    session = Session(game, engine, people, used, source or sys.stdin, out)
+    session = Session(game, engine, people, used, source or sys.stdin, out, start)
     try:
         session.play()
     finally:
         if save is not None:
             names = [engine.name if engine and who not in people else f"player {who + 1}" for who in range(2)]
-            _save(save, session, (names[0], names[1]))
+            written = Written((names[0], names[1]), session.turns, session.winner, session.points, session.resigned)
+            write_game(save, game, written)
             out.write(f"written to {save}\n")
     return 0
 
 
-def _save_problems(path: Path, game: str) -> list[str]:
-    """Why a game cannot be written there, as far as can be known before it is played."""
-    problems = []
-    if game != "backgammon":
-        problems.append(f"save is {str(path)!r}; games of backgammon can be written, of {game} not")
-    if path.suffix.lower() not in WRITERS:
-        problems.append(f"save is {str(path)!r}; its name must end in {' or '.join(WRITERS)}")
-    if path.exists():
-        problems.append(f"save is {str(path)!r}, which exists; name another file")
-    if not path.parent.is_dir():
-        problems.append(f"save is {str(path)!r}, but {str(path.parent)!r} is no folder")
-    return problems
-
-
-def _save(path: Path, session: Session, names: tuple[str, str]) -> None:
-    turns = tuple(record_turn(turn.state, turn.actions) for turn in session.turns)
-    record = GameRecord(names, turns, session.winner, int(session.points), session.resigned)
+def _parse_start(game: Game, text: str | None, problems: list[str]) -> Any:
+    """The state to begin at; what is wrong with it is added to `problems`."""
+    if text is None:
+        return None
     try:
-        path.write_text(WRITERS[path.suffix.lower()](record), "utf-8")
-    except OSError as error:
-        raise AleaError(f"could not write the game to {path}: {error}") from error
+        start = game.notation.parse_state(text)
+    except NotationError as error:
+        problems.append(str(error))
+        return None
+    if bool(start.terminated):
+        problems.append(f"position {text!r}: the game is over there")
+    return start

@@ -1,4 +1,7 @@
-"""`alea rate`: a player's decisions judged, exactly where a game is solved; in backgammon by GNU, rollouts or files."""
+"""`alea rate`: a player's decisions judged, exactly where a game is solved; in backgammon by GNU, rollouts or files.
+
+In chess by suites of positions: see `rate_chess.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from aleazero import decisions as decided
+from aleazero.cli import rate_chess
 from aleazero.cli.common import command_line, game_of, gather, seed_problems
 from aleazero.cli.judges import Judge, make_judge
 from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.game import Game
+from aleazero.games.chess.game import Chess
 from aleazero.play.match import TurnPlayer, WholeTurns
 from aleazero.players import AnyPlayer, make_player
 from aleazero.rate import METRIC, solved_positions
@@ -31,6 +36,9 @@ def rate(
     decisions: Path | None,
     by: str | None,
     save: Path | None,
+    epd: Path | None,
+    mates: int | None,
+    nodes: int | None,
     seed: int,
     record: Path | None,
     force: bool,
@@ -41,12 +49,16 @@ def rate(
     keep_compiled_programs()
     game = game_of(name)
     problems = seed_problems(seed) + place_problems(record, force) + _problems(game, positions, decisions, by, save)
-    wanted: list[Callable[[], Any]] = [lambda: make_player(player, game, runs_root(runs))]
+    problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes)
+    text = rate_chess.with_budget(player, nodes) if isinstance(game, Chess) else player
+    wanted: list[Callable[[], Any]] = [lambda: make_player(text, game, runs_root(runs))]
     if game.spec.name == "backgammon" and not decisions:
         wanted.append(lambda: make_judge(by or "gnubg", game, seed, runs))
     judged, *judges = gather(wanted, problems)
     if game.spec.name == "backgammon":
         report = _backgammon(game, judged, positions, decisions, judges[0] if judges else None, save, seed)
+    elif isinstance(game, Chess):
+        report = rate_chess.report(game, judged, positions, epd, mates, seed)
     else:
         report = _solved(game, judged, positions, seed)
     report["seed"] = seed
@@ -57,6 +69,9 @@ def rate(
         positions=positions,
         decisions=decisions,
         judge=by,
+        epd=epd,
+        mates=mates,
+        nodes=nodes,
         seed=seed,
         runs=runs,
     )
@@ -66,7 +81,8 @@ def rate(
     if as_json:
         print_json(report)
     else:
-        (_tell_backgammon if game.spec.name == "backgammon" else _tell_solved)(report)
+        tellers = {"backgammon": _tell_backgammon, "chess": rate_chess.tell}
+        tellers.get(game.spec.name, _tell_solved)(report)
     return 0
 
 
@@ -75,9 +91,8 @@ def _problems(
 ) -> list[str]:
     problems = []
     if game.spec.name != "backgammon" and (decisions or save or by):
-        problems.append(
-            f"decisions and their judges are of backgammon; {game.spec.name} is judged by its exact solution"
-        )
+        by_what = "suites of positions" if isinstance(game, Chess) else "its exact solution"
+        problems.append(f"decisions and their judges are of backgammon; {game.spec.name} is judged by {by_what}")
     if decisions and save:
         problems.append("save writes decisions that are labelled now; those of a file are there already")
     if decisions and by:

@@ -446,7 +446,7 @@ def test_a_game_is_written_if_the_engine_fails(
 def test_places_where_no_game_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "there.mat").write_text("")
     for game, file, why in (
-        ("tictactoe", tmp_path / "a.mat", "games of backgammon can be written, of tictactoe not"),
+        ("tictactoe", tmp_path / "a.mat", "games of backgammon and chess can be written, of tictactoe not"),
         ("backgammon", tmp_path / "a.txt", "its name must end in .mat or .sgf"),
         ("backgammon", tmp_path / "there.mat", "which exists; name another file"),
         ("backgammon", tmp_path / "no" / "a.mat", "is no folder"),

@@ -31,8 +31,8 @@ _RIGHTS = {
     "q": ("e8", "a8", "k", "r"),
 }
 _SIDES = ("White", "Black")
-_KNIGHT = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
-_LINES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
+KNIGHT_STEPS = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
+LINES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,9 +125,9 @@ def attacked(pieces: str, number: int, by: int) -> bool:
         return piece.lower() if piece.isupper() == (by == 0) else "x" if piece not in ". " else piece
 
     down = -1 if by == 0 else 1  # where a pawn that attacks it stands
-    if "p" in (at(down, 1), at(down, -1)) or "n" in [at(*jump) for jump in _KNIGHT]:
+    if "p" in (at(down, 1), at(down, -1)) or "n" in [at(*jump) for jump in KNIGHT_STEPS]:
         return True
-    for rows, columns in _LINES:
+    for rows, columns in LINES:
         sliders = "bq" if rows and columns else "rq"
         for distance in range(1, 8):
             piece = at(rows * distance, columns * distance)

@@ -112,7 +112,7 @@ def generate(game: Chess, moves: int, count: int, seed: int = 0) -> list[Problem
         raise ConfigError(f"count is {count}; it must be at least 1")
     rules, found, patience = prover(game), dict[str, Problem](), 0
     wanted = {0: (count + 1) // 2, 1: count // 2}
-    for rows in _play(game, rules, seed):
+    for rows in played(game, seed):
         before = len(found)
         for problem in _problems(game, rules, rows, moves):
             if wanted[problem.to_play] and problem.fen not in found:
@@ -157,8 +157,9 @@ def _problems(game: Chess, rules: Prover, rows: np.ndarray, moves: int) -> Itera
             yield Problem(notation.format_state(state), moves, names, int(state.to_play))
 
 
-def _play(game: Chess, rules: Prover, seed: int) -> Iterator[np.ndarray]:
-    """Positions of random games, a batch at a time; a game that ends begins anew."""
+def played(game: Chess, seed: int) -> Iterator[np.ndarray]:
+    """Positions of random games, packed, a batch at a time; a game that ends begins anew."""
+    rules = prover(game)
     start = np.asarray(jax.jit(lambda: game.pack(game.init(jax.random.key(0))))())
     rows = np.repeat(start[None], _LANES, 0)
 

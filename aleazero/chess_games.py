@@ -1,0 +1,128 @@
+"""Games of chess written down: those of a match while it is played, and those of self-play out of a run's replay log.
+
+Matches know players by what they choose, so games are taken down by players that pass on what others choose. Random
+opening moves are nobody's choice: such a game is written from the position after them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from aleazero.core.records import Trajectory
+from aleazero.games.chess.game import Chess, ChessState
+from aleazero.games.chess.pgn import pgn_of
+from aleazero.play.episodes import Episode, EpisodeAssembler
+from aleazero.play.match import Player
+from aleazero.players import NetworkPlayer
+from aleazero.replay.log import ReplayLog, ReplayLogError
+from aleazero.runs import RunFolder
+
+RESULTS = {1.0: "1-0", 0.0: "1/2-1/2", -1.0: "0-1"}  # by White's points
+
+
+@dataclasses.dataclass
+class _Game:
+    """One lane."""
+
+    start: ChessState
+    actions: list[int] = dataclasses.field(default_factory=list)
+    values: list[float | None] = dataclasses.field(default_factory=list)
+
+
+class Scorebook:
+    """Takes down the games of matches, chunk by chunk."""
+
+    def __init__(self, game: Chess, event: str) -> None:
+        self.games: list[str] = []  # PGN
+        self._game, self._event = game, event
+        self._lanes: dict[int, _Game] = {}
+
+    def watch(self, player: Player) -> Watched:
+        """The player, its moves taken down."""
+        return Watched(player, self)
+
+    def note(self, states: Any, lanes: Array, actions: Array, values: Array | None) -> None:
+        """What was chosen in lanes `[B]` bool."""
+        rows = np.flatnonzero(np.asarray(lanes))
+        if any(row not in self._lanes for row in rows):
+            host = jax.tree.map(np.asarray, states)
+            for row in set(rows.tolist()) - self._lanes.keys():
+                self._lanes[row] = _Game(jax.tree.map(lambda x, row=row: x[row], host))
+        chosen, worth = np.asarray(actions), None if values is None else np.asarray(values)
+        for row in rows.tolist():
+            self._lanes[row].actions.append(int(chosen[row]))
+            self._lanes[row].values.append(None if worth is None else float(worth[row]))
+
+    def finish(self, player: str, opponent: str, points: np.ndarray) -> None:
+        """The match, or a chunk of it, is over: `points` `[P, 2]` are the player's, from seat 0 and from seat 1."""
+        for lane, one in sorted(self._lanes.items()):
+            pair, seat = divmod(lane, 2)
+            if pair < len(points):
+                won = float(points[pair, seat]) * (1 if seat == 0 else -1)
+                names = (player, opponent) if seat == 0 else (opponent, player)
+                tags = {"Event": self._event, "Round": str(len(self.games) + 1), "White": names[0], "Black": names[1]}
+                result = RESULTS.get(won, "*")
+                self.games.append(pgn_of(self._game, one.start, one.actions, one.values, headers=tags, result=result))
+        self._lanes = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched:
+    """A player whose moves are taken down; a network's, with what it thought."""
+
+    player: Player
+    book: Scorebook
+
+    @property
+    def name(self) -> str:
+        """The player's."""
+        return self.player.name
+
+    def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
+        """What the player chooses."""
+        if isinstance(self.player, NetworkPlayer):
+            found = self.player.look(states, keys)
+            self.book.note(states, lanes, found.action, found.value)
+            return found.action
+        actions = self.player.choose(states, lanes, keys)
+        self.book.note(states, lanes, actions, None)
+        return actions
+
+
+def episode_pgn(game: Chess, episode: Episode, event: str) -> str:
+    """A game of self-play, with the search's values; random moves have none."""
+    moves = episode.moves
+    start = jax.tree.map(np.asarray, jax.jit(game.unpack)(moves.state[0]))
+    values = [None if by_lot else float(value) for by_lot, value in zip(moves.random, moves.value, strict=True)]
+    result = RESULTS.get(float(moves.points[-1]), "*") if moves.ended[-1] else "*"
+    tags = {"Event": event, "Round": episode.id, "White": f"version {episode.version}", "Black": "itself"}
+    return pgn_of(game, start, [int(action) for action in moves.action], values, headers=tags, result=result)
+
+
+def selfplay_games(run: RunFolder) -> Iterator[Episode]:
+    """The whole games that a run's newest replay log holds, in the order in which they ended."""
+    logs = sorted(run.replay.iterdir()) if run.replay.is_dir() else []
+    if not logs:
+        return
+    log = ReplayLog(logs[-1])
+    fields = {field.name for field in dataclasses.fields(Trajectory)}
+    seed, lost = run.read_config().seed, int(log.first_number > 0)  # games under way at a cut have lost their beginning
+    assemblers: dict[int, EpisodeAssembler] = {}  # by source: each plays games of its own, in order
+    moves: dict[int, int] = {}
+    for number, arrays in log.read(log.first_number, log.next_number):
+        missing = sorted(fields - arrays.keys())
+        if missing:
+            raise ReplayLogError(f"record {number} of {logs[-1]} has no {', '.join(missing)}: another version wrote it")
+        known: dict[str, Any] = {name: arrays[name] for name in fields}
+        slab, source = Trajectory(**known), int(arrays.get("source", 0))
+        length, lanes = slab.action.shape
+        assembler = assemblers.setdefault(source, EpisodeAssembler(seed, np.arange(lanes)))
+        first = moves.setdefault(source, lost)
+        moves[source] = first + length
+        yield from assembler.add(first, slab)

@@ -1,0 +1,81 @@
+"""`alea rate chess`: a player in positions whose good moves are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from aleazero import suites
+from aleazero.games.chess.game import Chess
+from aleazero.players import AnyPlayer
+
+MISSED = 10  # that are shown
+
+
+def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | None) -> list[str]:
+    """What is wrong with the options that are for chess."""
+    given = [name for name, value in (("epd", epd), ("mates", mates), ("nodes", nodes)) if value is not None]
+    found = []
+    if game != "chess":
+        return [f"{' and '.join(given)}: for chess, not for {game}"] if given else []
+    if epd is not None and mates is not None:
+        found.append("epd and mates name a suite each: leave one of the two out")
+    if mates is not None and mates not in (1, 2):
+        found.append(f"mates is {mates}; mates in 1 and in 2 can be made and proved")
+    if nodes is not None and nodes < 1:
+        found.append(f"nodes is {nodes}; it must be at least 1")
+    return found
+
+
+def with_budget(player: str, nodes: int | None) -> str:
+    """A player string with so many simulations, or nodes where it is Stockfish."""
+    if nodes is None or player.partition(":")[0] == "random":
+        return player
+    if player.startswith("stockfish"):
+        return f"{player}{',' if ':' in player else ':'}nodes={nodes}"
+    return f"{player},sims={nodes}"
+
+
+def report(
+    game: Chess, player: AnyPlayer, positions: int | None, epd: Path | None, mates: int | None, seed: int
+) -> dict[str, Any]:
+    """What the player solves."""
+    if epd is not None:
+        suite = suites.epd_suite(game, epd, positions)
+    elif mates is not None:
+        suite = suites.mate_suite(game, mates, positions, seed)
+    else:
+        suite = suites.shipped_suite(game, positions)
+    marks = suites.mark(game, player, suite.entries, seed)  # type: ignore[arg-type]
+    missed = [
+        {"name": entry.name, "fen": entry.fen, "played": game.notation.format_action(entry.state, action)}
+        for entry, action in zip(suite.entries, marks.chosen, strict=True)
+        if not entry.is_right(action)
+    ]
+    return {
+        "game": "chess",
+        "player": player.name,
+        "suite": suite.name,
+        "metric": suites.METRIC,
+        "value": marks.solved.value,
+        "low": marks.solved.low,
+        "high": marks.solved.high,
+        "decisions": len(suite.entries),
+        "points": marks.points,
+        "games": None,
+        "luck": None,
+        "missed": missed,
+    }
+
+
+def tell(found: dict[str, Any]) -> None:
+    """The report in words."""
+    interval = f"95 %: {found['low']:.1%} to {found['high']:.1%}"
+    print(f"{found['player']} in {found['decisions']} positions of chess ({found['suite']})")
+    print(f"solved  {found['value']:.1%} ({interval})")
+    if found["points"] is not None:
+        print(f"points  {found['points']:.1%} of what there were")
+    for one in found["missed"][:MISSED]:
+        print(f"missed  {one['name']}: {one['played']} in {one['fen']}")
+    if len(found["missed"]) > MISSED:
+        print(f"        and {len(found['missed']) - MISSED} more (--json names all)")

@@ -1,0 +1,90 @@
+"""Chess players judged by positions whose good moves are known: EPD suites, and tactics that the rules prove.
+
+A player is asked for a move in every position, many positions at a time. Knows players by what they choose; nothing of
+matches and runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from aleazero.core.errors import GameContractError
+from aleazero.core.keys import Role, lane_keys
+from aleazero.games.chess.compiled import legal_actions
+from aleazero.games.chess.epd import Entry, parse_epd, read_epd
+from aleazero.games.chess.game import Chess
+from aleazero.games.chess.mates import generate
+from aleazero.play.match import Player
+from aleazero.play.ratings import Interval, wilson
+
+METRIC = "solved"
+BATCH = 64  # positions asked about at once: a tree of chess is large
+MATES = 200  # made, unless told otherwise
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Positions and where they came from."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Marks:
+    """What a player did in a suite."""
+
+    solved: Interval  # share of the positions with a right move, and its 95 % interval
+    points: float | None  # share of the points; None where the suite gives none
+    chosen: tuple[int, ...]  # the move in every position
+
+
+def epd_suite(game: Chess, path: Path, count: int | None = None) -> Suite:
+    """The first `count` positions of a file, or all."""
+    return Suite(path.name, tuple(read_epd(path, game)[:count]))
+
+
+def shipped_suite(game: Chess, count: int | None = None) -> Suite:
+    """The tactics that come with the package; evenly chosen ones where not all are wanted."""
+    text = (resources.files("aleazero") / "data" / "chess_tactics.epd").read_text("utf-8")
+    lines = text.splitlines()
+    if count is not None and count < len(lines):
+        lines = [lines[number * len(lines) // count] for number in range(count)]
+    return Suite("shipped tactics", tuple(parse_epd("\n".join(lines), game)))
+
+
+def mate_suite(game: Chess, moves: int, count: int | None = None, seed: int = 0) -> Suite:
+    """Mates in `moves`, made and proved now."""
+    problems = generate(game, moves, count or MATES, seed)
+    return Suite(f"mate in {moves}", tuple(parse_epd("\n".join(problem.epd for problem in problems), game)))
+
+
+def mark(game: Chess, player: Player, entries: Sequence[Entry], seed: int = 0) -> Marks:
+    """The player's moves in all positions, judged; a move that is none ends the judging."""
+    chosen: list[int] = []
+    size = min(BATCH, len(entries))
+    for number, first in enumerate(range(0, len(entries), size)):
+        part = entries[first : first + size]
+        lanes = np.arange(size) < len(part)
+        filled = [*part, *[part[-1]] * (size - len(part))]  # one shape, so that players compile once
+        states = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(entry.state for entry in filled))
+        states = jax.device_put(states, jax.local_devices()[0])
+        keys = lane_keys(jnp.uint32(seed), Role.MATCH, number, jnp.arange(size))
+        actions = np.asarray(player.choose(states, jnp.asarray(lanes), keys))
+        chosen += [int(action) for action in actions[: len(part)]]
+    for entry, action in zip(entries, chosen, strict=True):
+        if action not in legal_actions(game, entry.state):
+            raise GameContractError(
+                "rate", f"player {player.name!r} chose action {action}, which is not legal in {entry.fen!r}"
+            )
+    right = sum(entry.is_right(action) for entry, action in zip(entries, chosen, strict=True))
+    scored = [(entry, action) for entry, action in zip(entries, chosen, strict=True) if entry.points]
+    points = float(np.mean([entry.share(action) for entry, action in scored])) if scored else None
+    return Marks(wilson(right, len(entries)), points, tuple(chosen))
