@@ -104,12 +104,18 @@ class RunFolder:
         """Reports of matches that others than the run's own process have played, as JSON Lines."""
         return self.path / "evals.jsonl"
 
+    @property
+    def workers_file(self) -> Path:
+        """Reports of the head on who takes part, as JSON Lines."""
+        return self.path / "workers.jsonl"
+
     def read_reports(self) -> list[dict[str, Any]]:
         """Every report; those of others in their places by time."""
         own = read_jsonl(self.metrics_file) if self.metrics_file.exists() else []
-        if not self.evals_file.exists():
+        others = [read_jsonl(path) for path in (self.evals_file, self.workers_file) if path.exists()]
+        if not others:
             return own
-        return sorted([*own, *read_jsonl(self.evals_file)], key=lambda record: record["time"])
+        return sorted([*own, *(record for file in others for record in file)], key=lambda record: record["time"])
 
     def owner(self) -> int | None:
         """The process that trains it now; None if nobody does."""

@@ -136,14 +136,15 @@ def ingest(
             while learner.replay.rows_held < ROWS - learner.replay.slab_rows:
                 learner.replay.add(slabs[learner.replay.num_slabs % len(slabs)], 1000)
         jax.block_until_ready(learner.replay.sample(0, 1))
-        began, before, times, sizes = time.monotonic(), learner.intake.rows, [], []
+        began, before, times, sizes, work = time.monotonic(), learner.intake.rows, [], [], []
         while (now := time.monotonic()) < began + seconds:
             learner.step()
             if rate is not None and learner.intake.slabs % 5 == 0:
                 jax.block_until_ready(learner.replay.ring)
-                start = time.perf_counter()
+                start, busy = time.perf_counter(), time.process_time()
                 jax.block_until_ready(learner.replay.sample(learner.intake.slabs, 1))
                 times.append(time.perf_counter() - start)
+                work.append(time.process_time() - busy)
             if not sizes or now - sizes[-1][0] > 10:
                 sizes.append((now, _resident()))
         jax.block_until_ready(learner.replay.ring)
@@ -157,6 +158,7 @@ def ingest(
         found["memory_mb"] = [round(size) for _, size in sizes]
         if times:
             found["batch_ms_median"] = round(statistics.median(times) * 1e3, 2)
+            found["batch_cpu_ms_mean"] = round(statistics.mean(work) * 1e3, 2)
             found["batch_ms_99"] = round(sorted(times)[int(len(times) * 0.99)] * 1e3, 2)
         return found
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from aleazero.cli.desk import Telling
 from aleazero.cli.options import Device, Json, Runs, Sets, compute_on, need_redis
 
 Url = Annotated[
@@ -65,6 +66,7 @@ def head(
     learner_memory: Annotated[float, Parameter(help="The learner's share of a GPU that a worker uses, too.")] = 0.5,
     worker_memory: Annotated[float, Parameter(help="The worker's share.")] = 0.4,
     detach: Annotated[bool, Parameter(negative="", help="Go on in the background; alea head stop ends it.")] = False,
+    telling: Telling = Telling(),  # noqa: B008 - frozen
 ) -> int:
     """Start a run's head: Redis, learner, evaluator; others join it with the line that it prints."""
     return start_head(
@@ -72,7 +74,7 @@ def head(
         run=run,
         preset=preset,
         file=config,
-        sets=sets,
+        sets=[*(sets or []), *telling.assignments()],
         runs=runs,
         detach=detach,
         url=url,
@@ -92,8 +94,12 @@ def head(
 
 def start_head(game: str | None, **options: Any) -> int:
     """What `alea head` and `alea runs start` share."""
-    compute_on("cpu")  # the head computes nothing: an accelerator is its children's
     need_redis()
+    if options.get("url") is not None:  # a wrong one is said before anything is made
+        from aleazero.runtimes.redis.link import connect
+
+        connect(options["url"], None, ca_file=options.get("ca_file")).close()
+    compute_on("cpu")  # the head computes nothing: an accelerator is its children's
     from aleazero.cli import head as command
 
     return command.head(game, **options)
@@ -188,7 +194,7 @@ def worker_stop(
 ) -> int:
     """Ask a worker to finish and leave; where the run's folder is."""
     need_redis()
-    from aleazero.cli import worker as command
+    from aleazero.cli import members as command
 
     return command.stop(name, run, wait, runs)
 
@@ -204,6 +210,6 @@ def worker_token(
 ) -> int:
     """Make a token for another worker, or take one away; where the run's folder is."""
     need_redis()
-    from aleazero.cli import worker as command
+    from aleazero.cli import members as command
 
     return command.token(name, run, runs, revoke=revoke, as_json=as_json)

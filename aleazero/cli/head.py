@@ -18,6 +18,7 @@ from aleazero.core.settings import Layer, build, from_environment, load_file, pa
 from aleazero.observe.logs import configure_logging
 from aleazero.players import make_player
 from aleazero.runs import RunFolder, new_run, runs_root
+from aleazero.runtimes.desk import need_extras
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.head import Head, HeadOptions, is_local
 from aleazero.runtimes.redis.home import Address, Home
@@ -118,6 +119,7 @@ def _check(config: RunConfig, root: Path) -> None:
 
     from aleazero.assemble import build_parts
 
+    need_extras(config.observe)
     parts = build_parts(config, jax.local_devices()[:1], root)
     problems = []
     for opponent in config.evaluate.opponents:

@@ -16,6 +16,7 @@ from typing import Any
 from aleazero.cli.common import active_run, duration, gather, has_head, head_of, table
 from aleazero.cli.compare import compare_panels, last_ratings
 from aleazero.cli.main import DONE, FAILED, print_json
+from aleazero.cli.options import need_redis
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.observe.plot import short_number, write_svg
 from aleazero.observe.reports import LearnReport, RunReport
@@ -30,7 +31,8 @@ class Standing:
 
     name: str
     game: str
-    status: str  # training, done, stopped, failed; killed: it ended without saying so; damaged: it cannot be read
+    # training, paused, done, stopped, failed; killed: it ended without saying so; damaged: it cannot be read
+    status: str
     pid: int | None  # of the process that trains it
     step: int
     rows: int
@@ -58,7 +60,7 @@ def standing(folder: RunFolder) -> Standing:
     if message:
         status = "damaged"
     elif pid is not None:
-        status = "training"
+        status = "paused" if folder.pause_file.exists() else "training"
     elif told is None or told["status"] in ("started", "resumed"):
         status = "killed"
     else:
@@ -163,6 +165,12 @@ def delete(name: str | None, yes: bool, runs: Path | None) -> int:
     _refuse_while_trained(folder)
     if not _sure(folder, "delete", yes):
         return DONE
+    if has_head(folder):
+        need_redis()
+        from aleazero.runtimes.redis.home import Home
+
+        if trouble := Home(folder).forget():
+            print(f"alea: {trouble}", file=sys.stderr)
     delete_run(folder)
     print(f"deleted {folder.path}")
     return DONE

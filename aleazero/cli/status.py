@@ -56,11 +56,10 @@ def status(name: str | None, runs: Path | None, as_json: bool) -> int:
 
 def _report(folder: RunFolder) -> dict[str, Any]:
     found = standing(folder)
-    paused = folder.pause_file.exists()
     report: dict[str, Any] = {
         "run": found.name,
         "game": found.game,
-        "state": "paused" if paused and found.status == "training" else found.status,
+        "state": found.status,
         "message": found.message,
         "step": found.step,
         "rows": found.rows,

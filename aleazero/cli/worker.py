@@ -1,4 +1,7 @@
-"""`alea worker`: from an address and a token to a worker; and the tokens themselves."""
+"""`alea worker game`, `train` and `eval`: from an address and a token to a worker.
+
+Nothing heavy is imported before there is a connection: who cannot get in is told so within a second or two.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +10,21 @@ import dataclasses
 import logging
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from aleazero.cli.common import active_run
-from aleazero.cli.main import DONE, FAILED, print_json
+from aleazero.cli.main import DONE
 from aleazero.cli.options import compute_on
 from aleazero.core.errors import ConfigError
 from aleazero.core.settings import load_file
-from aleazero.runs import runs_root
-from aleazero.runtimes.redis import users
 from aleazero.runtimes.redis.access import HEAD, AccessError, Token
-from aleazero.runtimes.redis.beats import read_beats
-from aleazero.runtimes.redis.home import Home
 from aleazero.runtimes.redis.link import Link, connect, without_secrets
 
 DEFAULT_GAMES = 128
 KEYS = ("url", "token", "token_file", "ca")
-POLL_SECONDS = 0.2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +133,8 @@ def game(
 def train(run: str | None, runs: Path | None, *, gpu_memory: float | None, device: str) -> int:
     """Learns."""
     _use(device, gpu_memory)
+    from aleazero.cli.common import active_run
+    from aleazero.runs import runs_root
     from aleazero.runtimes.redis.learner import learn
 
     root = runs_root(runs)
@@ -150,56 +147,10 @@ def evaluate(access: Access, *, wait: bool, stop_file: Path | None, runs: Path |
     """Plays matches."""
     with _prepared(access, wait, stop_file) as (link, token, asked):
         _use(device, None)
+        from aleazero.runs import runs_root
         from aleazero.runtimes.redis.evaluator import EvalWorker
 
         EvalWorker(link, token, stop=asked.now, wait=wait, root=runs_root(runs)).run()
-    return DONE
-
-
-def stop(name: str, run: str | None, wait: float, runs: Path | None) -> int:
-    """Asks a worker to leave, and waits until it has."""
-    home = Home(active_run(runs_root(runs), run))
-    keys = home.keys
-    with contextlib.closing(home.connect()) as link:
-        beat = read_beats(link, keys, [name]).get(name)
-        if beat is None or beat.status.get("leaving"):
-            print(f"worker {name!r} does not take part in run {keys.run!r}")
-            return DONE
-        instance = str(beat.status.get("instance"))
-        link.call(lambda client: client.hset(keys.stops, name, instance), writes=True)
-        end = time.monotonic() + wait
-        while time.monotonic() < end:
-            beat = read_beats(link, keys, [name]).get(name)
-            if beat is None or beat.status.get("leaving") or beat.status.get("instance") != instance:
-                print(f"worker {name!r} has left run {keys.run!r}")
-                return DONE
-            time.sleep(POLL_SECONDS)
-    print(f"alea: worker {name!r} has not left within {wait:g} s; it leaves when it hears of it", file=sys.stderr)
-    return FAILED
-
-
-def token(name: str, run: str | None, runs: Path | None, *, revoke: bool, as_json: bool) -> int:
-    """Makes a worker's token, or takes it away."""
-    home = Home(active_run(runs_root(runs), run))
-    if name == HEAD:
-        raise AccessError(f"{HEAD!r} is the head's own name: choose another one")
-    ring, address = home.keyring(), home.address()
-    if revoke:
-        known = name in ring.names
-        with contextlib.closing(home.connect()) as link:
-            user = ring.token(name).user
-            users.revoke(link, user)
-        ring.drop(name)
-        print(f"worker {name!r}: {'its token is no longer accepted' if known else 'it had no token'}")
-        return DONE
-    made = ring.token(name)
-    with contextlib.closing(home.connect()) as link:
-        users.admit(link, made)
-    if as_json:
-        print_json({"run": made.run, "worker": name, "url": address.outside, "token": made.text, "ca": address.ca_file})
-        return DONE
-    ca = f" --ca {address.ca_file}" if address.ca_file else ""
-    print(f"alea worker game --url {address.outside} --token {made.text}{ca}")
     return DONE
 
 

@@ -102,6 +102,7 @@ def _training(m: _Metrics) -> tuple[Panel, ...]:
         m.one("Gradient norm", "training_gradient_norm"),
         m.graph("Value", "short", error="training_value_error", variance_of_targets="training_value_target_variance"),
         m.one("Rows trained on", "training_rows_total"),
+        m.one("Rows trained on a second", "training_rows_per_second"),
     )
 
 
@@ -125,6 +126,8 @@ def _replay(m: _Metrics) -> tuple[Panel, ...]:
     lines = {"held": "buffer_size", "ready": "buffer_ready_rows", "drawn_from": "buffer_window_rows"}
     return (
         m.graph("Rows", "short", **lines),
+        m.one("Games held", "buffer_episodes"),
+        m.one("Surprise, by quantile", "surprise_quantile", legend="{{run}} {{quantile}}"),
         m.one("Mean surprise", "surprise_mean"),
         Panel("Times a row is trained on", (Question(reuse),)),
         m.one("Value error of what is drawn", "training_value_error"),
@@ -149,11 +152,23 @@ def _evaluation(m: _Metrics) -> tuple[Panel, ...]:
 
 def _workers(m: _Metrics) -> tuple[Panel, ...]:
     up = f'sum by (role) (up{{job="{JOB}",run=~"$run"}})'
-    machine, gpu = "{{run}} {{instance}}", "{{run}} {{instance}} GPU {{gpu}}"
+    machine, gpu = "{{run}} {{role}} {{worker}} {{instance}}", "{{run}} {{worker}} {{instance}} GPU {{gpu}}"
+    worker = "{{run}} {{worker}}"
     return (
         Panel("Processes that answer", (Question(up, "{{role}}"),), help="Of those that were told to Prometheus"),
-        m.one("Workers that are alive", "active_workers", legend="{{run}} {{role}}"),
+        m.one("Workers that are alive", "active_workers", legend="{{run}} {{kind}}"),
         m.one("Rows on their way", "queue_depth"),
+        m.one("Games a minute, as the head hears", "worker_games_per_minute", legend=worker),
+        m.one("Positions a second, as the head hears", "worker_rows_per_second", legend=worker),
+        m.one("Games a minute, as each worker says", "own_games_per_minute", legend=worker),
+        m.one("Positions a second, as each worker says", "own_steps_per_second", legend=worker),
+        m.one("Games played by each", "own_games_total", legend=worker),
+        m.one("Slabs sent and not acknowledged", "own_waiting_slabs", legend=worker),
+        m.one("Version that each plays with", "own_model_version", legend=worker),
+        m.one("Time spent waiting to be heard", "own_blocked_ratio", "percentunit", worker),
+        m.one("Chunks of matches", "own_chunks_total", legend=worker),
+        m.one("CPU of each worker's machine", "worker_cpu_percent", "percent", worker),
+        m.one("Memory of each worker's machine", "worker_memory_percent", "percent", worker),
         m.one("CPU", "cpu_percent", "percent", machine),
         m.one("CPU of the process; 100 is a core", "process_cpu_percent", "percent", machine),
         m.one("Memory", "memory_percent", "percent", machine),
@@ -163,6 +178,10 @@ def _workers(m: _Metrics) -> tuple[Panel, ...]:
         m.one("GPU memory", "gpu_memory_percent", "percent", gpu),
         m.one("GPU temperature", "gpu_temperature_celsius", "celsius", gpu),
         m.one("GPU power", "gpu_power_watts", "watt", gpu),
+        m.one("GPUs of each worker", "worker_gpu_utilization_percent", "percent", worker),
+        m.one("Their memory", "worker_gpu_memory_percent", "percent", worker),
+        m.one("The hottest of them", "worker_gpu_temperature_celsius", "celsius", worker),
+        m.one("Their power", "worker_gpu_power_watts", "watt", worker),
     )
 
 
@@ -175,6 +194,7 @@ def _alarms(m: _Metrics) -> tuple[Panel, ...]:
         m.one("Alarms", "alarms_total", legend="{{run}} {{level}}: {{name}}"),
         Panel("Seconds since the learner spoke", (Question(age),), "s"),
         m.one("Slabs refused", "quarantined_total"),
+        m.one("Slabs refused, by reason", "quarantined_by_reason_total", legend="{{run}} {{reason}}"),
         m.one("Checkpoints", "checkpoints_total", legend="{{run}} saved: {{saved}}"),
         m.one("Version in the last checkpoint", "checkpoint_version"),
     )

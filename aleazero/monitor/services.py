@@ -164,7 +164,7 @@ def _free_port(bind: str, port: int) -> int:
 def _forget_dead_targets(desk: Desk) -> None:
     """Targets of runs that were deleted; those of a run that was killed stay, and are what an alert is for."""
     for path in desk.targets.glob("*.json"):
-        if not (desk.root / path.stem / "config.toml").exists():
+        if not (desk.root / path.stem.removesuffix("~head") / "config.toml").exists():
             path.unlink(missing_ok=True)
 
 

@@ -60,7 +60,7 @@ class Metric:
         return tuple(_label(record.get(label, "")) for label in labels)
 
 
-_ENTRIES = ("term", "outcome", "gpu", "role")  # labels that name the entries of a field
+_ENTRIES = ("term", "outcome", "gpu", "kind", "quantile", "reason", "worker")  # labels that name the entries of a field
 
 
 def _label(value: object) -> str:
@@ -86,6 +86,7 @@ CATALOGUE: tuple[Metric, ...] = (
     _counter("training_steps_total", "Updates of the weights", "learn", "step"),
     _gauge("training_steps_per_second", "Updates a second", "learn", "updates_per_second"),
     _counter("training_rows_total", "Rows trained on", "learn", "rows_trained"),
+    _gauge("training_rows_per_second", "Rows trained on a second", "learn", "rows_per_second"),
     _gauge("training_learning_rate", "The learning rate", "learn", "learning_rate"),
     _gauge("training_gradient_norm", "Global norm of the gradient, before clipping", "learn", "gradient_norm"),
     _gauge("training_value_error", "Mean distance of predicted value and target", "learn", "value_error"),
@@ -96,7 +97,9 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("buffer_size", "Rows held for replay", "replay", "rows_held"),
     _gauge("buffer_ready_rows", "Of them, rows whose targets are known", "replay", "rows_ready"),
     _gauge("buffer_window_rows", "Rows that samples are drawn from", "replay", "window_rows"),
+    _gauge("buffer_episodes", "Games whose end is among the rows held", "replay", "games_held"),
     _gauge("surprise_mean", "Mean surprise of the rows held", "replay", "mean_surprise"),
+    _gauge("surprise_quantile", "Quantiles of it, over a sample of the rows held", "replay", "surprise", "quantile"),
     # Collection.
     _counter("games_total", "Games finished", "selfplay", "games"),
     _gauge("games_per_minute", "Games finished a minute", "selfplay", "games_per_second", scale=60.0),
@@ -124,9 +127,26 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("checkpoint_version", "Version of the weights in the last of them", "checkpoint", "step"),
     _counter("alarms_total", "Alarms since the process began", "alarm", "", "level", "name"),
     # Workers.
-    _gauge("active_workers", "Workers that are alive", "workers", "active", "role"),
+    _gauge("active_workers", "Workers that are alive", "workers", "active", "kind"),
     _gauge("queue_depth", "Rows that were sent and not taken yet", "workers", "queue_rows"),
-    _counter("quarantined_total", "Slabs that were refused", "workers", "quarantined"),
+    _counter("quarantined_total", "Slabs that were refused since the learner began", "workers", "quarantined"),
+    _counter("quarantined_by_reason_total", "The same by reason", "workers", "refused", "reason"),
+    # What the head heard of every worker, and what a worker says on its own page.
+    _gauge("worker_games_per_minute", "Games a minute of each worker", "workers", "games_per_minute", "worker"),
+    _gauge("worker_rows_per_second", "Positions a second of each worker", "workers", "rows_per_second", "worker"),
+    _gauge("worker_cpu_percent", "CPU of each worker's machine", "workers", "cpu_percent", "worker"),
+    _gauge("worker_memory_percent", "Memory of each worker's machine", "workers", "memory_percent", "worker"),
+    _gauge("worker_gpu_utilization_percent", "Its GPUs, the mean", "workers", "gpu_utilization_percent", "worker"),
+    _gauge("worker_gpu_memory_percent", "Their memory, the mean", "workers", "gpu_memory_percent", "worker"),
+    _gauge("worker_gpu_temperature_celsius", "The hottest of them", "workers", "gpu_temperature_celsius", "worker"),
+    _gauge("worker_gpu_power_watts", "Their power, in all", "workers", "gpu_power_watts", "worker"),
+    _counter("own_games_total", "Games that this worker finished", "worker", "games"),
+    _gauge("own_games_per_minute", "Games a minute of this worker", "worker", "games_per_minute"),
+    _gauge("own_steps_per_second", "Positions a second of this worker", "worker", "rows_per_second"),
+    _gauge("own_blocked_ratio", "Share of the time it waits to be heard", "worker", "blocked_share"),
+    _gauge("own_waiting_slabs", "Slabs it has sent that nobody acknowledged yet", "worker", "waiting"),
+    _gauge("own_model_version", "Version of the weights it plays with", "worker", "version"),
+    _counter("own_chunks_total", "Chunks of matches that it has played", "worker", "chunks"),
     # Hardware.
     _gauge("cpu_percent", "The machine's CPU, all cores together", "hardware", "cpu_percent"),
     _gauge("process_cpu_percent", "This process; 100 is one core", "hardware", "process_cpu_percent"),

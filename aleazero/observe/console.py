@@ -18,6 +18,7 @@ from aleazero.observe.reports import (
     AlarmReport,
     CheckpointReport,
     EvalReport,
+    HardwareReport,
     LearnReport,
     ReplayReport,
     Report,
@@ -139,7 +140,7 @@ class _Lines:
             self._unsaid[report.kind] = report
             if complete and report.seconds - self._said_at >= self._every_seconds:
                 self._say_progress()
-        elif not isinstance(report, ReplayReport):
+        elif not isinstance(report, ReplayReport | HardwareReport):  # numbers for dashboards
             self._write(_event_line(report))
 
     def flush(self) -> None:

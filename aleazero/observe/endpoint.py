@@ -17,8 +17,10 @@ from aleazero.core.errors import AleaError
 
 _log = logging.getLogger(__name__)
 
-PORTS = {"game": 9100, "train": 9200, "eval": 9300}  # of a role's metrics; the next free one where it is taken
+# Of a role's metrics; the next free one where it is taken.
+PORTS = {"game": 9100, "train": 9200, "eval": 9300, "head": 9400}
 LOOPBACK = "127.0.0.1"
+EVERYWHERE = ("", "0.0.0.0")  # what to bind to, to be heard in every network
 TRIES = 100
 CLIENT_SECONDS = 10.0  # until a client that says nothing is dropped
 
@@ -43,7 +45,7 @@ class Endpoint:
     @property
     def address(self) -> str:
         """Where programs on this machine find it."""
-        return f"{LOOPBACK if self.bind in ('', '0.0.0.0') else self.bind}:{self.port}"
+        return f"{LOOPBACK if self.bind in EVERYWHERE else self.bind}:{self.port}"
 
     def close(self) -> None:
         """Stops; closing twice is closing once."""

@@ -1,8 +1,8 @@
 """Reports for services that may be slow, away or dead: a thread reads the run's own JSON Lines and sends them on.
 
-The file is the buffer. A report costs the run nothing beyond the line it writes anyway; what cannot be sent now is sent
-when the service is back, when the run is resumed, or by `Follower.drain`; and a run that is killed loses nothing. How
-far it got is kept in a file beside the run. Knows no service: that is a `Backend`.
+The files are the buffer. A report costs the run nothing beyond the line it writes anyway; what cannot be sent now is
+sent when the service is back, when the run is resumed, or by `Follower.drain`; and a run that is killed loses nothing.
+How far it got is kept in a file beside the run. Knows no service: that is a `Backend`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,13 +61,14 @@ class Follower:
         *,
         every_seconds: float = EVERY_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
+        others: Sequence[Path] = (),
     ) -> None:
-        """`journal` is what a `JsonlSink` writes; it must be cut back, where it has to be, before this is made."""
+        """`journal` and `others` are what `JsonlSink`s write; one that is cut back is gone on with behind the cut."""
         self._journal, self._state_file, self._backend = journal, state_file, backend
         self._every, self._patience = every_seconds, patience_seconds
         state = _read_state(state_file)
-        self._offset = _resumed_at(journal, state.get("sent_bytes", 0), state.get("sent_time"))
-        self._time = state.get("sent_time")
+        sent = state.get("sent", {})
+        self._places = [_Place(path, **sent.get(path.name, {})) for path in (journal, *others)]
         backend.state |= state.get("backend", {})
         self._opened = self._away = False
         self._over, self._wake = threading.Event(), threading.Event()
@@ -128,19 +130,21 @@ class Follower:
             self._backend.open()
             self._opened = True
             self._keep()
-        while True:
-            records, end = _read(self._journal, self._offset)
-            if not records:
-                return
-            try:
-                self._backend.send(records)
-            except Refused as error:
-                _log.warning("%s does not take %d reports: %s", self._backend.name, len(records), error)
-            self._offset, self._time = end, records[-1].get("time")
-            self._keep()
+        for place in self._places:
+            while True:
+                records, end = place.read()
+                if not records:
+                    break
+                try:
+                    self._backend.send(records)
+                except Refused as error:
+                    _log.warning("%s does not take %d reports: %s", self._backend.name, len(records), error)
+                place.bytes, place.time = end, records[-1].get("time")
+                self._keep()
 
     def _keep(self) -> None:
-        state = {"sent_bytes": self._offset, "sent_time": self._time, "backend": self._backend.state}
+        sent = {place.path.name: {"bytes": place.bytes, "time": place.time} for place in self._places}
+        state = {"sent": sent, "backend": self._backend.state}
         replace_file(self._state_file, json.dumps(state, indent=1).encode() + b"\n")
 
     def _say(self, error: Exception) -> None:
@@ -152,6 +156,28 @@ class Follower:
                 *(self._backend.name, type(error).__name__, text),
             )
         _log.debug("%s failed", self._backend.name, exc_info=error)
+
+
+class _Place:
+    """How far a file was sent. It may be replaced by a shorter one at any time, by a run that goes back."""
+
+    def __init__(self, path: Path, bytes: int = 0, time: float | None = None) -> None:
+        self.path, self.time = path, time
+        self.bytes, self._file = _resumed_at(path, bytes, time), _number(path)
+
+    def read(self) -> tuple[list[Record], int]:
+        """The next records, and where they end."""
+        if (file := _number(self.path)) != self._file:
+            self.bytes, self._file = _resumed_at(self.path, self.bytes, self.time), file
+        return _read(self.path, self.bytes)
+
+
+def _number(path: Path) -> int | None:
+    """Of the file that has this name now."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _read(journal: Path, offset: int) -> tuple[list[Record], int]:

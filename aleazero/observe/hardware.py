@@ -50,6 +50,7 @@ class HardwareSampler:
         self._over.set()
 
     def _sample(self, probe: Probe) -> None:
+        probe.begin()
         while not self._over.wait(self._every):
             try:
                 report = probe.report(*self._where)
@@ -68,7 +69,11 @@ class Probe:
         self._psutil = import_module("psutil")
         self._process = self._psutil.Process()
         self._nvml, self._gpus = _find_gpus()
-        self._psutil.cpu_percent()  # the first reading has nothing to be compared with
+        self.begin()
+
+    def begin(self) -> None:
+        """The first reading has nothing to be compared with. psutil keeps one for each thread: call it in yours."""
+        self._psutil.cpu_percent()
         self._process.cpu_percent()
 
     def report(self, step: int, rows: int, seconds: float) -> HardwareReport:

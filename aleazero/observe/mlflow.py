@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 MOST_METRICS, MOST_PARAMS = 1000, 100  # that MLflow takes at once
 LONGEST_VALUE, LONGEST_KEY = 5900, 240
+MOST_SCORED = 16  # matches that are remembered
 _ENDS = {"done": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
 _NOT_IN_KEYS = re.compile(r"[^\w\-. /:]")
 
@@ -56,7 +57,7 @@ class MlflowBackend:
         self._plan = plan
         self._client: Any = None
         self._entities: Any = None
-        self.state: dict[str, Any] = {}  # run_id, uri, status, kept_step, best, registered
+        self.state: dict[str, Any] = {}  # run_id, uri, status, kept_step, scored, registered
 
     def open(self) -> None:
         """Makes the run, or finds the one that `state` names."""
@@ -163,23 +164,18 @@ class MlflowBackend:
         self.state["kept_step"] = step
 
     def _note_best(self, record: Record) -> None:
-        best = self.state.get("best")
-        if best is None or record["score"] >= best["score"]:
-            self.state["best"] = {key: record[key] for key in ("step", "score", "opponent", "games")}
+        """The best matches, best first: the weights of some may be in no checkpoint. The last match is always there."""
+        found = {key: record[key] for key in ("step", "score", "opponent", "games")}
+        others = [match for match in self.state.get("scored", []) if match["step"] != found["step"]]
+        others = sorted(others, key=_merit, reverse=True)[: MOST_SCORED - 1]
+        self.state["scored"] = sorted([*others, found], key=_merit, reverse=True)
 
     def _register(self) -> None:
         """A version of the model of the run's best weights; the champion if the one before scored no better."""
-        best, model = self.state.get("best"), self._plan.model
-        if best is None or self.state.get("registered") == best["step"]:
+        best, model = self._keep_best(), self._plan.model
+        if best is None:
             return
-        path = f"{CHAMPION}/{best['step']:012d}"
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                self._plan.export(best["step"], Path(folder))
-            except Exception as error:  # the checkpoint may be gone
-                _log.warning("the weights of step %d are not registered: %s", best["step"], error)
-                return
-            self._client.log_artifacts(self._id, folder, path)
+        path = _champion_path(best)
         try:
             self._client.create_registered_model(model)
         except self._mistake as error:
@@ -192,6 +188,21 @@ class MlflowBackend:
         if self._better(best):
             self._client.set_registered_model_alias(model, CHAMPION, version)
             _log.info("version %s of %s is its champion: registry:%s@%s", version, model, model, CHAMPION)
+
+    def _keep_best(self) -> Mapping[str, Any] | None:
+        """The best match whose weights are there, once they are kept; None where they were before, or none are."""
+        for best in self.state.get("scored", []):
+            if self.state.get("registered") == best["step"]:
+                return None
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    self._plan.export(best["step"], Path(folder))
+                except Exception as error:  # in no checkpoint, or in one that is gone
+                    _log.warning("the weights of step %d are not registered: %s", best["step"], error)
+                    continue
+                self._client.log_artifacts(self._id, folder, _champion_path(best))
+                return dict(best)
+        return None
 
     def _better(self, best: Mapping[str, Any]) -> bool:
         try:
@@ -210,6 +221,14 @@ class MlflowBackend:
             if _code(error) in ("INVALID_PARAMETER_VALUE", "BAD_REQUEST"):
                 raise Refused(str(error)) from error
             raise
+
+
+def _merit(match: Mapping[str, Any]) -> tuple[float, int]:
+    return match["score"], match["step"]
+
+
+def _champion_path(match: Mapping[str, Any]) -> str:
+    return f"{CHAMPION}/{match['step']:012d}"
 
 
 def _code(error: Exception) -> str:

@@ -5,6 +5,7 @@ Imports MLflow, which takes about a second: call it where that does not matter. 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import warnings
@@ -62,5 +63,21 @@ def connect(uri: str) -> Any:
     """A client of a tracking server, or of a database, for tracking and for the registry."""
     mlflow = import_mlflow()
     if uri.startswith("sqlite:///"):
-        Path(uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(uri.removeprefix("sqlite:///"))
+        if not path.exists():
+            _make_database(mlflow, path)
     return mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri)
+
+
+def _make_database(mlflow: Any, path: Path) -> None:
+    """All tables or none: a process that is killed while MLflow makes them would leave a file that nobody can use."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    fresh.unlink(missing_ok=True)
+    try:
+        uri = f"sqlite:///{fresh}"
+        mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments(max_results=1)
+        with contextlib.suppress(FileExistsError):  # another run may have been faster
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)

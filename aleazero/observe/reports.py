@@ -87,6 +87,7 @@ class LearnReport(Report):
     gradient_norm: float
     learning_rate: float
     rows_trained: int
+    rows_per_second: float  # trained on
     updates_per_second: float
     value_target_variance: float  # over the rows of a batch
     value_error: float  # mean |predicted value - target|
@@ -101,7 +102,9 @@ class ReplayReport(Report):
     rows_held: int
     rows_ready: int  # whose targets are known
     window_rows: int  # that samples are drawn from
+    games_held: int  # whose end is among the rows held
     mean_surprise: float
+    surprise: dict[str, float]  # its quantiles over a sample of them: 0.5, 0.9, 0.99
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,4 +187,29 @@ class WorkersReport(Report):
 
     active: dict[str, float]  # workers that are alive, by role
     queue_rows: int  # sent, and not taken yet
-    quarantined: int  # slabs that were refused, in the whole run
+    quarantined: int  # slabs that were refused since the learner began
+    refused: dict[str, float]  # the same by reason
+    # What each worker said last of itself and its machine, by its name; GPUs: the mean, the hottest, the sum.
+    games_per_minute: dict[str, float]
+    rows_per_second: dict[str, float]
+    cpu_percent: dict[str, float]
+    memory_percent: dict[str, float]
+    gpu_utilization_percent: dict[str, float]
+    gpu_memory_percent: dict[str, float]
+    gpu_temperature_celsius: dict[str, float]
+    gpu_power_watts: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerReport(Report):
+    """What one worker does, as its own page says it. None: not its work, or not yet."""
+
+    kind: ClassVar[str] = "worker"
+
+    version: int | None = None  # of the weights it plays with
+    games: int | None = None  # finished and acknowledged
+    games_per_minute: float | None = None
+    rows_per_second: float | None = None
+    blocked_share: float | None = None  # of the time: waiting until what it played is taken
+    waiting: int | None = None  # slabs that are not acknowledged yet
+    chunks: int | None = None  # of matches that it has played

@@ -36,6 +36,15 @@ def write_targets(path: Path, targets: Iterable[Target]) -> None:
     replace_file(path, targets_json(targets))
 
 
+def read_targets(path: Path) -> list[Target]:
+    """Those of a `file_sd` file that we wrote; none where there is none."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return [Target(address, entry["labels"]) for entry in found for address in entry["targets"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
 class TargetServer:
     """Serves `http_sd` on `/targets`: whatever `targets` gives when it is asked."""
 

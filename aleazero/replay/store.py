@@ -19,10 +19,23 @@ from jax import Array
 
 from aleazero.core.records import Rows, Trajectory
 from aleazero.core.scopes import part
+from aleazero.core.struct import struct
 from aleazero.replay import ring as rings
 from aleazero.replay.ring import ReplayConfig, Ring
 
+QUANTILES = (0.5, 0.9, 0.99)  # of surprise, that are told
+SAMPLED = 2**16  # rows that they are taken from, about: sorting all of a large ring would take long
 MOST_SOURCES = 4096  # that are remembered without looking whether they are still needed
+
+
+@struct
+class Held:
+    """What a ring holds, in numbers."""
+
+    ready: Array  # [] int32: rows that can be drawn
+    games: Array  # [] int32: games whose end is among the rows
+    mean_surprise: Array  # [] float32: of the rows that can be drawn
+    surprise: Array  # [Q] float32: its `QUANTILES`, over a sample of them
 
 
 class Replay:
@@ -136,9 +149,9 @@ class Replay:
         """Rows that can be drawn. Waits for the device."""
         return int(self.ring.slab_ready.sum())
 
-    def mean_surprise(self) -> Any:
-        """Of the rows that can be drawn, as an array: does not wait."""
-        return self.ring.slab_surprise.sum() / jnp.maximum(self.ring.slab_ready.sum(), 1)
+    def held(self) -> Held:
+        """What there is to be told of it. Does not wait for the device."""
+        return _held(self.ring)
 
     def sample(self, number: int, count: int) -> Rows:
         """Batches `number` to `number + count - 1`, `[count, B, ...]`: the same whenever drawn from the same rows."""
@@ -159,6 +172,21 @@ class Replay:
         newest = np.int32((self.num_slabs - 1) % self.slabs)
         words = (np.uint32(self.seed), numbers, newest, np.int32(self.window_slabs))
         return self._draw(self.ring, *jax.device_put(words, self._home))
+
+
+@jax.jit
+@part("replay")
+def _held(ring: Ring) -> Held:
+    rows = ring.surprise.reshape(-1)
+    some = rows[:: -(-rows.size // SAMPLED) | 1]  # an odd stride goes through all lanes
+    known = jnp.where(some < 0, jnp.nan, some)
+    ready = ring.slab_ready.sum()
+    return Held(
+        ready=ready,
+        games=(ring.ended | ring.truncated).sum(),
+        mean_surprise=ring.slab_surprise.sum() / jnp.maximum(ready, 1),
+        surprise=jnp.nan_to_num(jnp.nanquantile(known, jnp.array(QUANTILES))),
+    )
 
 
 def _on(device: jax.Device) -> Any:

@@ -23,9 +23,8 @@ import zstandard
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Weights
 from aleazero.export import ExportError, weights_from_bytes, weights_to_bytes
+from aleazero.runtimes.protocol import PROTOCOL
 from aleazero.runtimes.slabs import BadSlab, Field, Reason, Slab, SlabSchema, check_contents, count_games, in_order
-
-PROTOCOL = 1
 
 _SLAB = struct.Struct("<4sHH")  # magic, protocol, bytes of header
 _SLAB_MAGIC = b"aleS"

@@ -46,8 +46,8 @@ def need_extras(settings: ObserveConfig) -> None:
         raise MissingExtra("Weights & Biases", "wandb", "wandb")
 
 
-def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool) -> Fanout:
-    """Where a run's reports go. `root` is where runs are kept."""
+def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, sends: bool = True) -> Fanout:
+    """Where a run's reports go. `root` is where runs are kept; `sends`: to services elsewhere, too."""
     settings = config.observe
     fanout = Fanout([JsonlSink(folder.metrics_file)])  # the first one: others read what it writes
     if settings.tensorboard:
@@ -56,8 +56,8 @@ def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool) ->
         fanout.add(ConsoleSink(every_seconds=settings.every_seconds))
     if settings.prometheus:
         labels = {"run": folder.name, "game": config.game, "role": "train"}
-        fanout.add(MetricsPage(settings, targets_folder(root) / f"{folder.name}.json", labels))
-    for order in orders(config, folder, root):
+        fanout.add(MetricsPage(settings, run_targets(root, folder.name), labels))
+    for order in orders(config, folder, root) if sends else ():
         fanout.add(Sender(order))
     if settings.hardware_seconds:
         fanout.add(HardwareSampler(fanout, settings.hardware_seconds))
@@ -67,6 +67,16 @@ def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool) ->
 def targets_folder(root: Path) -> Path:
     """Where runs below a root say where their metrics are served."""
     return root / DESK / "targets"
+
+
+def run_targets(root: Path, run: str) -> Path:
+    """Where the process that trains a run says where its metrics are."""
+    return targets_folder(root) / f"{run}.json"
+
+
+def head_targets(root: Path, run: str) -> Path:
+    """Where a run's head says the same of itself and of the workers. (No run's name has a tilde.)"""
+    return targets_folder(root) / f"{run}~head.json"
 
 
 class MetricsPage:

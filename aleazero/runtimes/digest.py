@@ -21,6 +21,7 @@ from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, Self
 from aleazero.play.luck import take_off
 from aleazero.play.match import MatchResult
 from aleazero.play.ratings import mean_interval, results_from_points, score_interval
+from aleazero.replay.store import QUANTILES, Held
 from aleazero.roles.actor import PlayStats
 
 
@@ -36,8 +37,7 @@ class Iteration:
     rows_trained: int
     rows_held: int
     window_rows: int
-    rows_ready: Any  # []
-    mean_surprise: Any  # []
+    held: Held | None  # None where no report is near
 
 
 class Digest:
@@ -46,6 +46,7 @@ class Digest:
     def __init__(self, spec: GameSpec, games: int = 0) -> None:
         self._spec = spec
         self.games = games  # finished in the whole run
+        self._held: Held | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -53,10 +54,13 @@ class Digest:
         self._updates: list[UpdateStats] = []
         self._last: Iteration | None = None
         self._rows = 0
+        self.complete = False  # whether there is all that a report says
 
     def take(self, iteration: Iteration, checkpoint: str) -> Alarm | None:
         """Fetches an iteration's numbers; an alarm if one of them is not finite."""
         play, updates = jax.device_get((iteration.play, iteration.updates))
+        if iteration.held is not None:
+            self.note(iteration.held)
         if play is not None:
             self._plays.append(play)
             self._rows += play.fingerprints.size
@@ -71,6 +75,10 @@ class Digest:
                     return non_finite(step, term, float(value), checkpoint)
         return None
 
+    def note(self, held: Held) -> None:
+        """Fetches what the replay holds."""
+        self._held, self.complete = jax.device_get(held), True
+
     def reports(self, seconds: float, elapsed: float) -> Iterator[SelfPlayReport | LearnReport | ReplayReport]:
         """What was seen in the last `elapsed` seconds; starts anew."""
         last = self._last
@@ -81,12 +89,16 @@ class Digest:
             yield self._selfplay(where, max(elapsed, 1e-9))
         if self._updates:
             yield self._learn(where, last, max(elapsed, 1e-9))
+        held = self._held
+        assert held is not None, "whoever asks for reports has noted it"
         yield ReplayReport(
             **where,
             rows_held=last.rows_held,
-            rows_ready=int(last.rows_ready),
+            rows_ready=int(held.ready),
             window_rows=last.window_rows,
-            mean_surprise=float(last.mean_surprise),
+            games_held=int(held.games),
+            mean_surprise=float(held.mean_surprise),
+            surprise=dict(zip(map(str, QUANTILES), map(float, held.surprise), strict=True)),
         )
         self._clear()
 
@@ -128,6 +140,7 @@ class Digest:
             gradient_norm=mean(lambda s: s.gradient_norm),
             learning_rate=last.learning_rate,
             rows_trained=last.rows_trained,
+            rows_per_second=len(self._updates) * last.rows_trained / last.step / elapsed,
             updates_per_second=len(self._updates) / elapsed,
             value_target_variance=max(mean(lambda s: s.measures.target_square) - target_mean**2, 0.0),
             value_error=mean(lambda s: s.measures.value_error),

@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -23,7 +23,7 @@ from aleazero import __version__
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
 from aleazero.core.errors import AleaError
-from aleazero.core.records import Trajectory
+from aleazero.core.records import Trajectory, Weights
 from aleazero.core.settings import fingerprint
 from aleazero.observe.alarms import Alarm, alarms_of, non_finite
 from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
@@ -63,11 +63,11 @@ class LocalRun:
         root: Path | None = None,
         weights: WeightStore | None = None,
         make_producer: Callable[[Parts, SourcedSink, WeightStore], Producer] = SelfPlay,
-        evaluates: bool = True,
+        offer: Callable[[dict[str, Any], Weights], None] | None = None,
     ) -> None:
         """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default.
 
-        Where others measure what it learns, it does not (`evaluates`).
+        Where others measure what it learns, `offer(where, weights)` is told what to measure, once it is saved.
         """
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
@@ -91,7 +91,7 @@ class LocalRun:
         )
         self._evaluator = Evaluator(
             lambda weights, opponent: parts.play_match(weights, opponent, root),
-            config.evaluate.opponents if evaluates else (),
+            config.evaluate.opponents if offer is None else (),
             self._weights,
         )
         self._digest = Digest(parts.game.spec)
@@ -101,6 +101,7 @@ class LocalRun:
         self._began_steps, self._before = 0, 0.0  # updates before this stretch, and its seconds
         self._reported = self._began
         self._best: tuple[float, int] | None = None  # score, step
+        self._offer, self._awaited = offer, set[int]()  # steps that others have not done with
         self._resumed = False
         self._warned: set[str] = set()  # alarms that were given: one of a name is enough for a run
         self.profile: ProfileReport | None = None
@@ -138,6 +139,7 @@ class LocalRun:
             if profile_only and self.profile is not None:
                 break
         self._catch_up()
+        self._digest.note(self.replay.held())
         self._report()
         finished = self.producer.rows >= config.total_rows and not self._owes()
         if finished:
@@ -192,6 +194,7 @@ class LocalRun:
 
     def _iterate(self) -> None:
         config, trains = self.parts.config, self._owes()
+        due = time.monotonic() - self._reported >= config.observe.every_seconds
         slab = None if trains else self.producer.step()
         if slab is None and not trains:
             return
@@ -211,15 +214,13 @@ class LocalRun:
                 rows_trained=self.learner.rows_trained,
                 rows_held=self.replay.rows_held,
                 window_rows=self.replay.window_slabs * self.replay.slab_rows,
-                rows_ready=self.replay.ring.slab_ready.sum(),
-                mean_surprise=self.replay.mean_surprise(),
+                held=self.replay.held() if due else None,
             )
         )
         self._catch_up(leave=1)
-        alarm = self.producer.alarm(self.learner.steps) if updates and slab is not None else None
-        if alarm:
+        if updates and slab is not None and (alarm := self.producer.alarm(self.learner.steps)):
             self._raise(alarm)
-        if time.monotonic() - self._reported >= config.observe.every_seconds:
+        if self._digest.complete:
             self._report()
 
     def _tend(self, over: bool = False) -> bool:
@@ -291,6 +292,10 @@ class LocalRun:
     def evaluate(self) -> None:
         """Matches of the newest weights, reported; the first opponent's score says which checkpoint is best."""
         self.last_eval = []
+        if self._offer is not None:
+            if self.save():
+                self._offer(self._where(), self.learner.state.average)
+            return
         for version, result in self._evaluator.step():
             report = match_report({**self._where(), "step": version}, f"run:{self.folder.name}@{version}", result)
             if report is None:
@@ -301,6 +306,10 @@ class LocalRun:
         if self.last_eval and (self._best is None or self.last_eval[0].score >= self._best[0]):
             self._best = (self.last_eval[0].score, self.last_eval[0].step)
             self.save()  # the best weights are worth keeping
+
+    def hear(self, best: tuple[float, int] | None, awaited: Collection[int]) -> None:
+        """From those who measure: the best score and its step, and the steps that they have not done with."""
+        self._best, self._awaited = best or self._best, set(awaited)
 
     # ---- checkpoints
 
@@ -327,7 +336,8 @@ class LocalRun:
             return False
         self.producer.saved()
         try:
-            checkpoints.prune(root, config.checkpoint.keep_last, [self._best[1]] if self._best else [])
+            kept = self._awaited | ({self._best[1]} if self._best else set())
+            checkpoints.prune(root, config.checkpoint.keep_last, kept)
             self._log.trim(self.learner.base_steps, self.replay.num_slabs, self.replay.slabs)
         except (checkpoints.CheckpointError, ReplayLogError) as error:
             logger.warning("%s", error)  # what is no longer needed stays, and nothing is lost

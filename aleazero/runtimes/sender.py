@@ -51,6 +51,15 @@ class Order:
         return Path(self.folder) / "metrics.jsonl"
 
     @property
+    def others(self) -> list[Path]:
+        """And what others than the run's own process have reported: matches."""
+        return [Path(self.folder) / "evals.jsonl"]
+
+    def follow(self, every_seconds: float) -> Follower:
+        """Begins to send."""
+        return Follower(self.journal, self.state_file, self.backend(), every_seconds=every_seconds, others=self.others)
+
+    @property
     def state_file(self) -> Path:
         """How far it got."""
         return Path(self.folder) / f"{self.service}.json"
@@ -127,7 +136,7 @@ def alone(order: Order) -> Iterator[None]:
 def send_rest(order: Order, seconds: float) -> bool:
     """Sends what there is, in this process; whether all of it was sent in time."""
     with alone(order):
-        return Follower(order.journal, order.state_file, order.backend(), every_seconds=0.1).drain(seconds)
+        return order.follow(0.1).drain(seconds)
 
 
 def main() -> int:
@@ -136,7 +145,7 @@ def main() -> int:
     given = Order(**json.loads(sys.stdin.buffer.readline()))
     configure_logging(Path(given.folder) / "alea.log", given.json_logs, given.log_level)
     with alone(given):
-        follower = Follower(given.journal, given.state_file, given.backend(), every_seconds=given.every_seconds)
+        follower = given.follow(given.every_seconds)
         sys.stdin.buffer.read()
         return 0 if follower.drain(given.patience_seconds) else 1
 

@@ -144,8 +144,12 @@ def train_in(
     until: Until,
     quiet: bool,
     make_run: Callable[..., LocalRun] = LocalRun,
+    sends: bool = True,
 ) -> Finished:
-    """Trains in a folder; `how` is None where the run is new. `make_run` is called as `LocalRun` is."""
+    """Trains in a folder; `how` is None where the run is new. `make_run` is called as `LocalRun` is.
+
+    `sends`: whether this process sees to it that services elsewhere are told.
+    """
     config = parts.config
     if until.profiled or config.observe.profile:
         keep_names()
@@ -156,7 +160,7 @@ def train_in(
             folder.write_config(config)
             if folder.metrics_file.exists():
                 truncate_jsonl(folder.metrics_file, found.step)
-        sink = open_sinks(config, folder, root, quiet)
+        sink = open_sinks(config, folder, root, quiet, sends)
         stack.callback(sink.close)
         run = make_run(parts, folder, sink, root=root)
         stack.callback(run.close)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import signal
 import stat
 import subprocess
@@ -20,7 +22,8 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.home import Home
 from aleazero.runtimes.redis.link import announce, connect
-from aleazero.runtimes.redis.server import RedisServer
+from aleazero.runtimes.redis.look import look
+from aleazero.runtimes.redis.server import RedisServer, _free_port, find_program
 from aleazero.runtimes.redis.users import admit
 from scripts.faults import SETTINGS, _runs
 
@@ -218,6 +221,72 @@ def test_one_ctrl_c_ends_it_and_what_it_needs_is_said_before(root: Path) -> None
     assert process.returncode == 0, said
     assert "run it: stopped" in said
     assert not any(map(_runs, running.values()))
+
+
+# A Redis that runs elsewhere, with TLS.
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The URL of its owner, and what its certificate is checked by."""
+    if find_program().bundled:
+        pytest.skip("needs Redis 7 or newer: apt-get install redis-server")
+    folder, secret = tmp_path / "outside", secrets.token_hex(16)
+    folder.mkdir()
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    whose = ["-subj", "/CN=head", "-addext", "subjectAltName=IP:127.0.0.1"]
+    make = ["openssl", "req", *kind, *whose, "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(make, check=True, capture_output=True)
+    port = _free_port("127.0.0.1")
+    settings = {"port": 0, "tls-port": port, "tls-auth-clients": "no", "bind": "127.0.0.1", "requirepass": secret}
+    settings |= {"tls-cert-file": "cert.pem", "tls-key-file": "key.pem", "tls-ca-cert-file": "cert.pem"}
+    settings |= {"appendonly": "yes", "appendfsync": "everysec", "save": '""', "maxmemory-policy": "noeviction"}
+    (folder / "redis.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([find_program().path, "redis.conf"], cwd=folder, stdout=log, stderr=log)
+    url, ca = f"rediss://:{secret}@127.0.0.1:{port}", folder / "cert.pem"
+    try:
+        connect(url, None, wait=True, ca_file=ca).close()
+        yield url, ca
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+
+
+def test_a_redis_elsewhere_with_tls(
+    root: Path, outside: tuple[str, Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, ca = outside
+    secret = url.split("@")[0].rpartition(":")[2]
+    wrong = head_words(root, "--url", url.replace(secret, "wrong"), "--ca", ca)
+    began = time.monotonic()
+    assert run([str(word) for word in wrong]) == 1
+    assert time.monotonic() - began < 5
+    assert "does not accept the user and password of the URL" in capfd.readouterr().err
+    assert not root.exists(), "nothing was made"
+    untrusted = head_words(root, "--url", url)
+    assert run([str(word) for word in untrusted]) == 1
+    assert "is the certificate trusted?" in capfd.readouterr().err
+    process = alea(*head_words(root, "--worker", "--no-evaluator", "--ca", ca), ALEA_HEAD_URL=url)
+    folder = RunFolder(root / "it")
+    try:
+        until(lambda: (folder.path / "redis" / "head.json").exists() and look(folder).get("rows", 0) > 0, 120)
+        assert look(folder)["head"]["url"] == url.replace(f":{secret}@", ""), "workers need no owner's password"
+        assert "appendfsync is everysec" in (folder.path / "logs" / "head_1.log").read_text()
+        for pid in (process.pid, *pids(root).values()):
+            assert secret not in Path(f"/proc/{pid}/cmdline").read_text()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    assert f"--url {url.replace(f':{secret}@', '')} --token alea1:it:guest-1:" in said
+    assert said.count(f"--ca {ca}") == 1
+    with contextlib.closing(connect(url, None, ca_file=ca)) as owner:
+        assert owner.client.keys("alea:it:*") != [], "what was sent outlives the head"
+        assert run(["runs", "delete", "it", "--yes", "--runs", str(root)]) == 0
+        assert owner.client.keys("alea:*") == []
+        assert owner.client.acl_users() == ["default"]
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,12 @@ def test_one_that_never_answers_is_given_up_and_ended(
 def test_targets_of_deleted_runs_are_forgotten_and_others_kept(tmp_path: Path, programs: Path) -> None:
     desk = Desk(tmp_path, "127.0.0.1", "alea")
     desk.targets.mkdir(parents=True)
-    for name in ("gone", "there"):
+    for name in ("gone", "gone~head", "there", "there~head"):
         (desk.targets / f"{name}.json").write_text("[]")
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "config.toml").write_text("")
     up(desk, FREE)
-    assert [path.name for path in desk.targets.iterdir()] == ["there.json"]
+    assert sorted(path.name for path in desk.targets.iterdir()) == ["there.json", "there~head.json"]
 
 
 def test_provisioning_names_the_source_and_keeps_a_password_that_is_there(tmp_path: Path) -> None:

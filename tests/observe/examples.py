@@ -44,6 +44,7 @@ def learn(**changes: Any) -> LearnReport:
         "gradient_norm": 0.25,
         "learning_rate": 0.001,
         "rows_trained": 640,
+        "rows_per_second": 320.0,
         "updates_per_second": 5.0,
         "value_target_variance": 0.9,
         "value_error": 0.4,
@@ -52,7 +53,14 @@ def learn(**changes: Any) -> LearnReport:
 
 
 def replay(**changes: Any) -> ReplayReport:
-    fields: dict[str, Any] = {"rows_held": 90, "rows_ready": 80, "window_rows": 70, "mean_surprise": 0.3}
+    fields: dict[str, Any] = {
+        "rows_held": 90,
+        "rows_ready": 80,
+        "window_rows": 70,
+        "games_held": 9,
+        "mean_surprise": 0.3,
+        "surprise": {"0.5": 0.25, "0.9": 0.75, "0.99": 1.25},
+    }
     return ReplayReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
 
 

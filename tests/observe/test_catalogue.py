@@ -38,10 +38,21 @@ def test_names_of_the_first_dashboards_are_there_and_none_is_twice():
     assert len(set(names)) == len(names)
     expected = """training_loss training_steps_total training_steps_per_second model_version buffer_size games_total
         games_per_minute collection_steps_per_second cpu_percent memory_percent gpu_utilization_percent
-        gpu_memory_percent gpu_temperature_celsius gpu_power_watts"""
+        gpu_memory_percent gpu_temperature_celsius gpu_power_watts
+
+        training_policy_loss training_value_loss training_rows_per_second buffer_episodes simulations_per_second
+        game_length_mean game_outcome_ratio surprise_quantile evaluation_score alarms_total quarantined_total
+        queue_depth active_workers"""
     assert set(expected.split()) <= set(names)
     with pytest.raises(UnknownName, match="did you mean 'training_loss'"):
         metric_of("trainin_loss")
+
+
+def test_no_label_is_one_that_targets_have():
+    # Prometheus would rename it, and dashboards would show the target's. Only the head's has no worker.
+    for metric in CATALOGUE:
+        assert not {"run", "game", "role", "instance", "job"} & set(metric.labels)
+        assert "worker" not in metric.labels or metric.report == "workers"
 
 
 def test_numbers_and_labels():

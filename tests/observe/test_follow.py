@@ -162,6 +162,30 @@ def test_a_file_that_was_cut_back_is_followed_from_its_new_end(files, sent_all: 
     assert service.sent == ([4, 5] if sent_all else [3, 4, 5])
 
 
+def test_a_file_may_be_cut_back_while_it_is_followed(files) -> None:
+    emit(files[0], 1, 2, 3, 4, 5)
+    service = Service()
+    follower = quick(files, service)
+    wait(lambda: service.sent == [1, 2, 3, 4, 5])
+    truncate_jsonl(files[0], 3)  # a learner that was started again goes back to step 3
+    emit(files[0], 4, 5, 6, 7, 8)
+    wait(lambda: len(service.sent) >= 10)
+    follower.close()
+    assert service.sent == [1, 2, 3, 4, 5, 4, 5, 6, 7, 8]
+
+
+def test_several_files_are_followed_each_from_where_it_was(files) -> None:
+    other = files[0].with_name("evals.jsonl")
+    emit(files[0], 1, 2)
+    first = Service()
+    quick(files, first, others=[other]).close()  # the other one is not there yet
+    emit(other, 10, 11)
+    emit(files[0], 3)
+    second = Service()
+    quick(files, second, others=[other]).close()
+    assert (first.sent, sorted(second.sent)) == ([1, 2], [3, 10, 11])
+
+
 def test_what_is_refused_is_dropped_and_said(files, caplog, monkeypatch) -> None:
     monkeypatch.setattr(follow, "BATCH_RECORDS", 1)
     service = Service()

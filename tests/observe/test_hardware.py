@@ -57,6 +57,15 @@ def test_it_reports_at_a_cadence_where_the_run_stands_and_stops_when_closed() ->
     assert _sampled(recorder) == seen
 
 
+def test_the_first_sample_is_of_the_time_since_the_sampler_began() -> None:
+    recorder = Recorder()
+    sampler = HardwareSampler(recorder, 0.3)
+    while not recorder.reports:  # busy: a core, or what others leave of it
+        pass
+    sampler.close()
+    assert _sampled(recorder)[0].cpu_percent > 0
+
+
 def test_numbers_are_those_of_this_machine_and_this_process() -> None:
     probe = Probe()
     began, used = time.monotonic(), time.process_time()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.server
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -198,6 +200,19 @@ def test_a_checkpoint_that_was_dropped_and_weights_that_are_gone_are_no_failure(
     assert "cannot be reached" not in caplog.text
 
 
+def test_where_the_best_weights_are_in_no_checkpoint_the_next_best_are_registered(root: Path, run: Path) -> None:
+    def some(step: int, into: Path) -> None:
+        if step != 200:
+            raise FileNotFoundError(f"no checkpoint of step {step}")
+        write(step, into)
+
+    emit(run, *(examples.match(step=100 * n, score=score) for n, score in enumerate((0.5, 0.9, 0.7, 0.6))))
+    emit(run, *(examples.match(step=1000 + n, score=0.8 + n / 1000) for n in range(8)))
+    follow(run, plan(root, run, model="some", export=some)).close()
+    champion = connect(local_uri(root)).get_model_version_by_alias("some", "champion")
+    assert (champion.tags["step"], champion.tags["score"]) == ("200", "0.7")
+
+
 def test_names_that_mlflow_does_not_take_are_mended(root: Path, run: Path) -> None:
     emit(run, examples.selfplay(outcomes={"won (by 2)": 0.5}), examples.match(opponent="gnubg:ply=2;noise=0.06"))
     follow(run, plan(root, run)).close()
@@ -219,6 +234,22 @@ def test_a_hundred_thousand_points_cost_far_less_than_a_hundredth_of_the_time_th
     each = (time.process_time() - began) / (cycles * points)
     run_seconds = 100_000 / points * 5.0  # at the default cadence
     assert 100_000 * each < 0.01 * run_seconds / 3
+
+
+def test_a_process_that_is_killed_while_it_makes_the_database_leaves_none(tmp_path: Path) -> None:
+    uri = local_uri(tmp_path)
+    code = f"from aleazero.observe.mlflow_client import connect; connect({uri!r})"
+    child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code])
+    folder, end = tmp_path / ".desk", time.monotonic() + 60
+    while not any(file.stat().st_size for file in folder.glob(".mlflow.db.*.new")):
+        assert time.monotonic() < end
+        assert child.poll() is None
+        time.sleep(0.005)
+    child.kill()
+    child.wait()
+    assert not (folder / "mlflow.db").exists()
+    assert connect(uri).create_experiment("it")
+    assert (folder / "mlflow.db").exists()
 
 
 # Servers.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import json
 import logging
 import math
@@ -20,7 +22,7 @@ from aleazero.core.errors import MissingExtra
 from aleazero.observe.catalogue import CATALOGUE, MOST_SERIES, metric_of
 from aleazero.observe.endpoint import Endpoint, EndpointError
 from aleazero.observe.prometheus import PATH, PrometheusSink
-from aleazero.observe.reports import HardwareReport, WorkersReport
+from aleazero.observe.reports import HardwareReport, WorkerReport, WorkersReport
 from aleazero.observe.targets import Target, TargetServer, write_targets
 from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
@@ -41,13 +43,32 @@ def hardware(**changes: object) -> HardwareReport:
 
 def workers(**changes: object) -> WorkersReport:
     fields = {"step": 1, "rows": 2, "seconds": 3.0, "active": {"game": 2, "eval": 1}, "queue_rows": 5, "quarantined": 1}
-    return WorkersReport(**{**fields, **changes})  # type: ignore[arg-type]
+    names = [field.name for field in dataclasses.fields(WorkersReport) if field.name not in fields]
+    each = {name: {"laptop": 10.0 + number} for number, name in enumerate(names)}
+    return WorkersReport(**{**fields, **each, **changes})  # type: ignore[arg-type]
+
+
+def worker(**changes: object) -> WorkerReport:
+    rates = {"games_per_minute": 6.5, "rows_per_second": 7.5, "blocked_share": 0.25}
+    return WorkerReport(
+        **{
+            "step": 1,
+            "rows": 2,
+            "seconds": 3.0,
+            "games": 4,
+            "waiting": 2,
+            "chunks": 3,
+            "version": 5,
+            **rates,
+            **changes,
+        }
+    )  # type: ignore[arg-type]
 
 
 def every_report() -> list:
     return [
         *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), examples.match()),
-        *(examples.checkpoint(), examples.alarm(), hardware(), workers()),
+        *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker()),
     ]
 
 
@@ -110,33 +131,37 @@ def test_newest_numbers_replace_older_ones_and_events_are_counted() -> None:
     found = parse(sink.page()[1].decode())
     assert found["alea_training_loss"] == {(): 1 / 3}
     assert found["alea_alarms_total"] == {(("level", "warn"), ("name", "duplicate games")): 3}
-    assert found["alea_active_workers"] == {(("role", "game"),): 2}
+    assert found["alea_active_workers"] == {(("kind", "game"),): 2}
 
 
 def test_nothing_grows_however_much_comes_and_goes() -> None:
     sink = PrometheusSink()
 
     def churn(start: int) -> None:
-        for number in range(start, start + 1500):
+        for number in range(start, start + 600):
             sink.emit(examples.match(step=number, opponent=f"run:worker-{number}@{number}"))
             sink.emit(examples.match(step=number, opponent=f"run:best@{number},sims=64"))
             sink.emit(examples.alarm(name=f"alarm {number}"))
-            sink.emit(workers(active={f"role-{number + place}": 1 for place in range(5)}))
+            many = {f"worker-{number + place}": 1.0 for place in range(5)}
+            sink.emit(workers(active={f"role-{number + place}": 1 for place in range(5)}, cpu_percent=many))
+            if number % 100 == 0:
+                sink.emit(workers(games_per_minute={f"worker-{number}-{place}": 1.0 for place in range(100)}))
             sink.emit(examples.learn(step=number, losses={f"term {number}": 1.0}))
         sink.page()
+        gc.collect()
 
-    churn(0)
     tracemalloc.start()
+    churn(0)
     before, size = tracemalloc.get_traced_memory()[0], len(sink.page()[1])
     churn(10_000)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     found = parse(sink.page()[1].decode())
     assert max(len(series) for series in found.values()) <= MOST_SERIES
-    assert found["alea_evaluation_model_version"][(("opponent", "run:best,sims=64"),)] == 11_499
+    assert found["alea_evaluation_model_version"][(("opponent", "run:best,sims=64"),)] == 10_599
     assert len(found["alea_training_loss_term"]) == 1
     assert len(sink.page()[1]) < 1.1 * size + 200
-    assert grown < 400_000
+    assert grown < 60_000
 
 
 def test_a_client_that_says_nothing_delays_neither_scrapes_nor_reports() -> None:

@@ -124,7 +124,7 @@ def test_killed_and_resumed_it_is_one_run_and_its_metrics_are_served_meanwhile(
     state = folder.path / "mlflow.json"
 
     def sent() -> int:
-        return json.loads(state.read_text())["sent_bytes"] if state.exists() else 0
+        return json.loads(state.read_text())["sent"]["metrics.jsonl"]["bytes"] if state.exists() else 0
 
     child = children.start(
         write_config(config, tmp_path / "it.toml"), "--preset", "quick", "--name", "it", "--runs", root

@@ -88,8 +88,18 @@ class Keys:
 
     @property
     def evaluation(self) -> str:
-        """How far the head is with measuring."""
+        """How far the head is with measuring, and what was best."""
         return f"alea:{self.run}:evaluation"
+
+    @property
+    def offer(self) -> str:
+        """What the learner wants to have measured: its version, and when that was."""
+        return f"alea:{self.run}:offer"
+
+    @property
+    def offered(self) -> str:
+        """The weights of that version, which a checkpoint holds."""
+        return f"alea:{self.run}:offered"
 
     @property
     def stops(self) -> str:
@@ -162,7 +172,12 @@ class Token:
     @property
     def user(self) -> str:
         """The name of the Redis user."""
-        return f"alea:{self.run}:{self.name}"
+        return self.user_of(self.run, self.name)
+
+    @staticmethod
+    def user_of(run: str, name: str) -> str:
+        """The name of somebody's Redis user."""
+        return f"alea:{run}:{name}"
 
     @property
     def is_head(self) -> bool:

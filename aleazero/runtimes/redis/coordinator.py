@@ -18,18 +18,17 @@ import redis
 from aleazero.config import RunConfig
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.sink import Sink
-from aleazero.runtimes.codec import PROTOCOL
 from aleazero.runtimes.digest import match_report
+from aleazero.runtimes.protocol import PROTOCOL
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.beats import read_beats
-from aleazero.runtimes.redis.board import State, publish_config, publish_state, read_notices
+from aleazero.runtimes.redis.board import State, publish_config, publish_state
 from aleazero.runtimes.redis.evaluation import PREVIOUS, Evaluation
 from aleazero.runtimes.redis.evaluator import measured, order_of
 from aleazero.runtimes.redis.home import Home
 from aleazero.runtimes.redis.link import Link, Unavailable, announce
 from aleazero.runtimes.redis.registry import Registry
 from aleazero.runtimes.redis.users import admit
-from aleazero.runtimes.redis.weights import read_pointer
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +48,7 @@ class Coordinator:
         self._alive: set[str] = set()
         self._evaluation: Evaluation | None = None
         self._measured: dict[str, int] = {"version": -1, "rows": -1}  # last
+        self._best: tuple[float, int] | None = None  # score against the first opponent, version
 
     def open(self) -> None:
         """Before the first worker: clears what belongs to another life of the run, and publishes the settings."""
@@ -63,6 +63,7 @@ class Coordinator:
             found: Any = msgpack.unpackb(kept)
             self._measured = found["measured"]
             self._evaluation = Evaluation.of(found["evaluation"]) if found["evaluation"] else None
+            self._best = (found["best"][0], found["best"][1]) if found.get("best") else None
 
     def _clear(self, client: redis.Redis) -> None:
         for key in client.scan_iter(match=self._keys.everything, count=1000):
@@ -74,8 +75,8 @@ class Coordinator:
         admit(self._link, token)
         self._admitted.add(token.name)
 
-    def tick(self, state: State, *, final: bool = False) -> None:
-        """Once: never waits for the server. With `final` the newest weights are measured, if they were not."""
+    def tick(self, state: State) -> None:
+        """Once: never waits for the server."""
         with contextlib.suppress(Unavailable):
             names = self._known.names()
             for name in set(names) - self._admitted:
@@ -84,7 +85,7 @@ class Coordinator:
                 publish_state(self._link, self._keys, state)
                 self._state = state
             self._hear(names)
-            self._measure(final)
+            self._measure()
             self._speak()
 
     @property
@@ -136,11 +137,11 @@ class Coordinator:
 
     # ---- measuring
 
-    def _measure(self, final: bool) -> None:
+    def _measure(self) -> None:
         now = time.monotonic()
         workers = self.registry.alive(now, "eval")
         if self._evaluation is None and workers:
-            self._begin(final)
+            self._begin()
         job = self._evaluation
         if job is None:
             return
@@ -155,8 +156,7 @@ class Coordinator:
         ready = workers and all(isinstance(seat.status.get("can"), list) for seat in workers.values())
         if ready and job.done({opponent for texts in can.values() for opponent in texts}):
             self._finish(job)
-            if final:
-                self._begin(final)
+            self._begin()
             return
         for name, texts in can.items():
             chunk = job.hand_out(name, texts, now)
@@ -165,30 +165,28 @@ class Coordinator:
         if len(job.results) > before:
             self._keep()
 
-    def _begin(self, final: bool) -> None:
-        """A measurement, where one is due and there is something to be measured."""
-        settings, every, last = self._config.evaluate, self._config.evaluate.every_rows, self._measured
-        progress = self._link.attempt(lambda client: read_notices(client, self._keys), writes=False).progress
-        due = every > 0 and progress.rows // every > max(last["rows"], 0) // every
-        if not (due or final):
+    def _begin(self) -> None:
+        """A measurement, where the learner has offered something that was not measured yet."""
+        settings, last = self._config.evaluate, self._measured
+        raw = self._link.attempt(lambda client: client.get(self._keys.offer), writes=False)
+        if raw is None or _unpacked(raw)["step"] == last["version"]:
             return
 
-        def copy(client: redis.Redis) -> int:
-            """The newest weights under a name of their own; their version."""
-            version: int = read_pointer(client.get(self._keys.public("weights")))["version"]
-            data: Any = client.get(self._keys.weights(version))
-            if version == last["version"] or data is None:
-                return -1
-            client.set(measured(self._keys, version), data)
-            return version
+        def copy(client: redis.Redis) -> Any:
+            """What is offered now, its weights under a name of their own."""
+            with client.pipeline(transaction=True) as pipe:
+                pipe.get(self._keys.offer)
+                pipe.get(self._keys.offered)
+                said, data = pipe.execute()
+            client.set(measured(self._keys, _unpacked(said)["step"]), data)
+            return _unpacked(said)
 
-        version = self._link.attempt(copy, writes=True)
-        if version < 0:
-            return
+        offer = self._link.attempt(copy, writes=True)
+        version = offer["step"]
         self._evaluation = Evaluation(
             version,
-            progress.rows,
-            progress.seconds,
+            offer["rows"],
+            offer["seconds"],
             [*settings.opponents, PREVIOUS],
             previous=last["version"],
             pairs=settings.games // 2,
@@ -199,10 +197,13 @@ class Coordinator:
 
     def _finish(self, job: Evaluation) -> None:
         where = {"step": job.version, "rows": job.rows, "seconds": job.seconds}
+        judge = next(iter(self._config.evaluate.opponents), None)
         file = self._home.folder.evals_file
         said = {(record["step"], record["opponent"]) for record in (read_jsonl(file) if file.exists() else [])}
         for match in job.matches():
             report = match_report(where, f"run:{self._keys.run}@{job.version}", match)
+            if report is not None and match.opponent == judge and (self._best is None or report.score >= self._best[0]):
+                self._best = report.score, job.version
             # A head that was killed here before may have said it already.
             if report is not None and (report.step, report.opponent) not in said:
                 self._evals.emit(report)
@@ -224,8 +225,13 @@ class Coordinator:
             self._link.attempt(lambda client: client.unlink(old), writes=False)
 
     def _keep(self) -> None:
-        kept = {"measured": self._measured, "evaluation": self._evaluation.state() if self._evaluation else None}
+        job = self._evaluation.state() if self._evaluation else None
+        kept = {"measured": self._measured, "evaluation": job, "best": self._best}
         self._link.attempt(lambda client: client.set(self._keys.evaluation, msgpack.packb(kept)), writes=True)
+
+
+def _unpacked(raw: Any) -> Any:
+    return msgpack.unpackb(raw)
 
 
 def _texts(said: Any) -> list[str]:

@@ -63,6 +63,7 @@ class EvalWorker:
 
     def _serve_one_life(self) -> None:
         config, incarnation = read_config(self._link, self._keys)
+        self._member.page.open(config)
         parts = build_parts(config, [jax.local_devices()[0]], self._root)
         self._can, self._weights, self._result = self._playable(parts), {}, {}
         while not self._stops() and self._member.notices.incarnation in ("", incarnation):

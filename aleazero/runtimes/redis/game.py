@@ -88,6 +88,7 @@ class GameWorker:
     def _play_one_life(self) -> None:
         """Until it is told to stop, or the run is another one under the same name."""
         config, incarnation = read_config(self._link, self._keys)
+        self._member.page.open(config)
         lanes = config.selfplay.num_games
         groups = max(self._num_games(config) // lanes, 1)
         self._games = groups * lanes

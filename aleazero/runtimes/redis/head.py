@@ -21,18 +21,18 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from aleazero.core.errors import AleaError
-from aleazero.observe.jsonl import JsonlSink
 from aleazero.observe.reports import RunReport
 from aleazero.runs import RunFolder
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.board import State
 from aleazero.runtimes.redis.children import MOST_FAILURES, Child, Guard
 from aleazero.runtimes.redis.coordinator import Coordinator
+from aleazero.runtimes.redis.desk import HeadDesk
 from aleazero.runtimes.redis.home import Address, Home
 from aleazero.runtimes.redis.lease import Lease
 from aleazero.runtimes.redis.link import Link, connect, without_secrets
 from aleazero.runtimes.redis.server import LOOPBACK, RedisServer, ServerError, Tls
-from aleazero.runtimes.redis.users import admit, check_default_user
+from aleazero.runtimes.redis.users import admit, check_default_user, durability_problems
 
 logger = logging.getLogger(__name__)
 
@@ -85,16 +85,15 @@ class Head:
             lease = Lease(link, self._home.keys.lock("head"), f"head of run {self._folder.name!r}")
             lease.acquire()
             stack.callback(lease.release)
-            evals = JsonlSink(self._folder.evals_file)
-            stack.callback(evals.close)
-            coordinator = Coordinator(self._home, self._config, link, evals)
+            desk = stack.enter_context(contextlib.closing(HeadDesk(self._home, self._root, self._config, link)))
+            coordinator = Coordinator(self._home, self._config, link, desk.evals)
             coordinator.open()
             self._make_children()
             guest = self._home.keyring().token(GUEST)
             coordinator.tick(self._state())
             stack.callback(self._stop_children, coordinator)
             ready(self._home.address(), guest)
-            self._loop(coordinator, lease)
+            self._loop(coordinator, lease, desk)
         return "done" if self._done else "stopped"
 
     # ---- Redis
@@ -105,6 +104,8 @@ class Head:
         if options.url is not None:
             with contextlib.closing(connect(options.url, None, ca_file=options.ca_file)) as owner:
                 check_default_user(owner)
+                for problem in durability_problems(owner):
+                    logger.warning("Redis at %s: %s", owner.where, problem)
                 admit(owner, token)
             url = outside = without_secrets(options.url)
             ca_file = options.ca_file
@@ -168,13 +169,14 @@ class Head:
 
     # ---- the loop
 
-    def _loop(self, coordinator: Coordinator, lease: Lease) -> None:
+    def _loop(self, coordinator: Coordinator, lease: Lease, desk: HeadDesk) -> None:
         while not self._asked_to_stop():
             lease.check()
             self._keep_server()
             if not self._done:
                 self._keep_children(coordinator)
-            coordinator.tick(self._state(), final=self._done)
+            coordinator.tick(self._state())
+            desk.tick(coordinator.registry)
             if self._done and not coordinator.measuring:
                 break
             time.sleep(TICK_SECONDS)

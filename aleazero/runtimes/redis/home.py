@@ -23,6 +23,7 @@ from aleazero.core.errors import AleaError
 from aleazero.runs import RunError, RunFolder
 from aleazero.runtimes.redis.access import HEAD, Keyring, Keys, Token, write_private
 from aleazero.runtimes.redis.link import Link, connect
+from aleazero.runtimes.redis.users import forget
 
 
 class NoHead(AleaError):  # noqa: N818 - the name says what is wrong
@@ -124,6 +125,20 @@ class Home:
         """To the run's Redis, as the head's user."""
         found = self.address()
         return connect(found.url, self.head_token(), ca_file=Path(found.ca_file) if found.ca_file else None)
+
+    def forget(self) -> str:
+        """Removes what a Redis elsewhere holds of the run, before its folder goes; what is wrong, or nothing.
+
+        A server of the run's own has its files in the folder.
+        """
+        if not (self.path / "head.json").exists() or (self.path / "redis.conf").exists():
+            return ""
+        try:
+            with contextlib.closing(self.connect()) as link:
+                forget(link, self.keys, self.keyring().names)
+        except AleaError as error:
+            return f"what Redis holds of run {self.folder.name!r} stays there: {error}"
+        return ""
 
     def head_token(self) -> Token:
         """The head's own."""

@@ -21,9 +21,11 @@ import msgpack
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
+from aleazero.core.records import Weights
 from aleazero.observe.sink import Sink
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
+from aleazero.runtimes.codec import pack_weights
 from aleazero.runtimes.legal import LegalCheck
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.redis.board import Progress, publish_progress
@@ -52,9 +54,9 @@ def learn(folder: RunFolder, root: Path) -> Finished:
         lease = Lease(link, home.keys.lock("learner"), f"learner of run {folder.name!r}")
         lease.acquire()
         try:
-            return train_in(
-                parts, folder, root, _how(folder, parts), Until(None, False), True, _run_maker(home, link, lease)
-            )
+            maker = _run_maker(home, link, lease)
+            # What is sent elsewhere the head sends: matches come after the learner's end.
+            return train_in(parts, folder, root, _how(folder, parts), Until(None, False), True, maker, sends=False)
         finally:
             lease.release()
 
@@ -76,7 +78,7 @@ def _run_maker(home: Home, link: Link, lease: Lease) -> Callable[..., LocalRun]:
         weights = RedisWeights(link, home.keys, like)
         teller = _Teller(home, link, lease, weights)
         run = LocalRun(
-            parts, folder, sink, root=root, weights=weights, make_producer=teller.make_intake, evaluates=False
+            parts, folder, sink, root=root, weights=weights, make_producer=teller.make_intake, offer=teller.offer
         )
         teller.run = run
         return run
@@ -96,6 +98,9 @@ class _Teller:
         self._before = weights.highest()  # published by the learner before this one
         self._next = 0.0
         self._games: collections.deque[tuple[float, int]] = collections.deque()  # of the last minute
+        self._pending: tuple[dict[str, Any], bytes] | None = None  # an offer that is not out yet
+        before = link.call(lambda client: client.get(home.keys.offer), writes=False)
+        self._offered = int(msgpack.unpackb(before)["step"]) if before else -1  # the version of the last one
         self._warned = False
 
     def make_intake(self, parts: Parts, sink: SourcedSink, weights: WeightStore) -> Intake:
@@ -113,6 +118,28 @@ class _Teller:
             tell=self.tell,
         )
 
+    def offer(self, where: dict[str, Any], weights: Weights) -> None:
+        """What is to be measured: goes out now, or as soon as it can; a newer one takes its place."""
+        self._offered = where["step"]
+        self._pending = where, pack_weights(where["step"], weights)
+        self._flush_offer()
+
+    def _flush_offer(self) -> None:
+        if self._pending is None:
+            return
+        where, data = self._pending
+        with contextlib.suppress(Unavailable):
+            said = {self._keys.offer: msgpack.packb(where), self._keys.offered: data}
+            self._link.attempt(lambda client: client.mset(said), writes=True)
+            self._pending = None
+
+    def _hear(self, kept: Any) -> None:
+        """What the head has measured: the best, and what must stay because it is not done with."""
+        said: Any = msgpack.unpackb(kept or b"\x80")
+        best, job, done = said.get("best"), said.get("evaluation"), said.get("measured", {}).get("version")
+        awaited = {self._offered, job["version"] if job else self._offered} - {done}
+        self.run.hear((best[0], best[1]) if best else None, awaited)
+
     def tell(self, so_far: SoFar) -> None:
         """Now and then, and in the end; raises where another learner has taken over."""
         now = time.monotonic()
@@ -121,6 +148,7 @@ class _Teller:
         self._next = now + TELL_SECONDS
         self._lease.check()
         self._weights.flush()
+        self._flush_offer()
         self._warn_of_sources()
         producer = self.run.producer
         assert isinstance(producer, Intake)
@@ -142,12 +170,10 @@ class _Teller:
             "entries": dict(producer.counts),
         }
 
-        def do(client: Any) -> None:
-            client.set(self._keys.learner, msgpack.packb(private))
-
         with contextlib.suppress(Unavailable):
+            self._hear(self._link.attempt(lambda client: client.get(self._keys.evaluation), writes=False))
             publish_progress(self._link, self._keys, progress)
-            self._link.attempt(do, writes=True)
+            self._link.attempt(lambda client: client.set(self._keys.learner, msgpack.packb(private)), writes=True)
 
     def _per_minute(self, now: float, games: int) -> float:
         self._games.append((now, games))

@@ -38,7 +38,7 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from aleazero.core.errors import AleaError
-from aleazero.runtimes.codec import PROTOCOL
+from aleazero.runtimes.protocol import PROTOCOL
 from aleazero.runtimes.redis.access import Keys, Token
 
 logger = logging.getLogger(__name__)

@@ -24,6 +24,7 @@ from aleazero.runtimes.redis.access import Keys, Token
 from aleazero.runtimes.redis.beats import send_beat
 from aleazero.runtimes.redis.board import Notices, Progress, read_notices
 from aleazero.runtimes.redis.link import Link, LinkClosed, Unavailable
+from aleazero.runtimes.redis.page import WorkerPage
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class Member:
         self.instance = secrets.token_hex(8)
         self._who = {"instance": self.instance, "kind": kind, "host": socket.gethostname(), "pid": os.getpid()}
         self._status = status
+        self.page = WorkerPage(kind, link)
         self.notices = Notices("running", Progress(), "")
         self.orders: dict[str, Any] = {}  # those for this start of it
         self._others: dict[str, Any] = {}  # those for another start
@@ -67,6 +69,7 @@ class Member:
                 live()
         finally:
             self.leave()
+            self.page.close()
 
     def join(self, stop: Callable[[], bool], *, wait: bool = False) -> bool:
         """Returns when the head has said welcome; with `wait` however long that takes. False: stopped before.
@@ -137,7 +140,9 @@ class Member:
                     self._wake.clear()
                     next_beat = time.monotonic() + BEAT_SECONDS
                     with contextlib.suppress(Unavailable):
-                        send_beat(self._link, self._token, self._who | {"leaving": leaving} | self._status())
+                        send_beat(
+                            self._link, self._token, self._who | {"leaving": leaving} | self.page.said(self._status())
+                        )
                 with contextlib.suppress(Unavailable):
                     self._hear()
                 if leaving:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import redis
 from redis.exceptions import ResponseError
 
-from aleazero.runtimes.redis.access import DEFAULT_RULES, AccessError, Token, rules
+from aleazero.runtimes.redis.access import DEFAULT_RULES, HEAD, AccessError, Keys, Token, rules
 from aleazero.runtimes.redis.link import Link
 
 
@@ -30,6 +32,41 @@ def revoke(link: Link, user: str) -> bool:
         gone: Any = client.execute_command("ACL DELUSER", user)
         _save(client)
         return int(gone) > 0
+
+    return link.call(do, writes=False)
+
+
+def forget(link: Link, keys: Keys, names: Iterable[str]) -> None:
+    """Removes all that a server holds of a run: its keys, its workers' users, and last the head's own."""
+
+    def do(client: redis.Redis) -> None:
+        for key in client.scan_iter(match=keys.everything, count=1000):
+            client.unlink(key)
+        for name in names:
+            if name != HEAD:
+                client.execute_command("ACL DELUSER", Token.user_of(keys.run, name))
+        _save(client)
+        client.execute_command("ACL DELUSER", Token.user_of(keys.run, HEAD))
+
+    link.attempt(do, writes=False)
+
+
+def durability_problems(link: Link) -> list[str]:
+    """What keeps a server that is not ours from holding on to what it has acknowledged, as its owner sees it."""
+
+    def do(client: redis.Redis) -> list[str]:
+        persistence: Any = client.info("persistence")
+        memory: Any = client.info("memory")
+        found = []
+        if not persistence.get("aof_enabled"):
+            found.append("it keeps no append-only file: a crash loses what it has acknowledged (appendonly yes)")
+        if (policy := memory.get("maxmemory_policy")) != "noeviction":
+            found.append(f"when it is full it throws away what it has acknowledged (maxmemory-policy is {policy})")
+        with contextlib.suppress(ResponseError):  # not every owner may ask
+            fsync: Any = client.config_get("appendfsync")
+            if fsync.get("appendfsync") not in ("always", None):
+                found.append(f"a crash may lose the last second (appendfsync is {fsync['appendfsync']})")
+        return found
 
     return link.call(do, writes=False)
 

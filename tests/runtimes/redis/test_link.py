@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from aleazero.runtimes.codec import PROTOCOL
+from aleazero.runtimes.protocol import PROTOCOL
 from aleazero.runtimes.redis import link as links
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.link import CannotConnect, Link, LinkClosed, NotAllowed, Unavailable, connect

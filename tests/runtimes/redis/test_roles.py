@@ -18,6 +18,7 @@ import msgpack
 import numpy as np
 import pytest
 
+from aleazero import checkpoint
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError
 from aleazero.observe.jsonl import JsonlSink
@@ -47,7 +48,7 @@ SMALL = ("search.kind=direct", "selfplay.num_games=8", "evaluate.opponents=rando
 CONFIG = tiny(*SMALL, "evaluate.every_rows=1280", "selfplay.temperature.end=0.1", "total_rows=2560")
 
 
-def until(happened: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(happened: Callable[[], Any], seconds: float = 120.0) -> Any:
     end = time.monotonic() + seconds
     while not (found := happened()):
         assert time.monotonic() < end, "it did not happen"
@@ -74,14 +75,13 @@ class Run:
         self.coordinator = Coordinator(self.home, config, self.link, evals)
         self.coordinator.open()
         self.state: Any = "running"
-        self.final = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
         self._thread.start()
 
     def _tick(self) -> None:
         while not self._stop.wait(0.05):
-            self.coordinator.tick(self.state, final=self.final)
+            self.coordinator.tick(self.state)
 
     def open(self, token: Token) -> Link:
         return self._stack.enter_context(contextlib.closing(connect(self.server.url, token)))
@@ -151,10 +151,10 @@ def test_a_run_is_played_learned_and_measured(make_run: Callable[..., Run], capl
         eval_worker(run, "one"),
         eval_worker(run, "two"),
     ]
+    until(lambda: len(run.coordinator.registry.alive(time.monotonic(), "eval")) == 2)
     with caplog.at_level(logging.INFO):
         finished = learn(run.folder, run.root)
         assert finished.status == "done"
-        run.final = True
         until(lambda: run.coordinator._measured["version"] == newest(run.folder).step)
         run.state = "done"
         until(lambda: not any(worker.runs for worker in workers))
@@ -194,6 +194,32 @@ def test_a_run_goes_on_where_its_learner_was_stopped(make_run: Callable[..., Run
     assert kept["intake"]["slabs"] == sum(n + 1 for of in kept["intake"]["seen"].values() for n in of.values())
     worker.finish()
     assert worker.failure is None
+
+
+def test_the_best_checkpoint_stays_and_so_does_one_that_is_not_measured_yet(make_run: Callable[..., Run]) -> None:
+    run = make_run(dataclasses.replace(CONFIG, checkpoint=dataclasses.replace(CONFIG.checkpoint, keep_last=1)))
+    playing = game_worker(run)
+    threading.Timer(
+        0.0, lambda: until(lambda: look(run.folder).get("rows", 0) > 2000) and run.folder.stop_file.touch()
+    ).start()
+    assert learn(run.folder, run.root).status == "stopped"
+    run.folder.stop_file.unlink()
+    offered = msgpack.unpackb(run.link.client.get(run.home.keys.offer))
+    assert offered["rows"] == 1280
+    assert checkpoint.steps(run.folder.checkpoints) == [offered["step"], newest(run.folder).step]
+    measuring = eval_worker(run, "one")
+    until(lambda: run.coordinator._measured["version"] == offered["step"])
+    score, step = run.coordinator._best or (0.0, 0)
+    assert step == offered["step"]
+    run.coordinator._best = (score + 1.0, step)  # so that no later one is better
+    run.coordinator._keep()
+    assert learn(run.folder, run.root).status == "done"
+    assert checkpoint.steps(run.folder.checkpoints) == [step, newest(run.folder).step]
+    assert newest(run.folder).facts["best"] == [score + 1.0, step]
+    until(lambda: run.coordinator._measured["version"] == newest(run.folder).step)
+    for worker in (playing, measuring):
+        worker.finish()
+        assert worker.failure is None
 
 
 def test_a_second_learner_is_refused(make_run: Callable[..., Run], tmp_path: Path) -> None:
