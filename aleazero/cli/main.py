@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from aleazero import __version__
-from aleazero.cli import cluster
+from aleazero.cli import balatro_tree, cluster, strength
 from aleazero.cli.desk import Telling, monitor_app
 from aleazero.cli.options import (
     Device,
@@ -47,11 +47,24 @@ app.command(runs_app)
 app.command(cluster.head_app)
 app.command(cluster.worker_app)
 app.command(monitor_app)
+app.command(strength.uci)
+runs_app.command(strength.runs_elo, name="elo")
+runs_app.command(strength.runs_pgn, name="pgn")
+balatro_tree.register(app)
 
 
 @app.command
-def games(*, as_json: Json = False) -> int:
-    """List the games."""
+def games(
+    name: Annotated[str | None, Parameter(help="With --coverage: which; balatro.")] = None,
+    *,
+    coverage: Annotated[bool, Parameter(negative="", help="What a simulator covers, and where it differs.")] = False,
+    as_json: Json = False,
+) -> int:
+    """List the games, or say what a simulator covers."""
+    if coverage or name is not None:
+        from aleazero.cli import balatro
+
+        return balatro.coverage(name or "", coverage, as_json)
     from aleazero.cli import show
 
     return show.games(as_json)
@@ -135,13 +148,19 @@ def evaluate(
         str,
         Parameter(help="Who says what rolls are worth, so that luck can be taken off: auto, none, gnubg or network."),
     ] = "auto",
+    pgn: Annotated[Path | None, Parameter(help="Chess: write the games, with what networks thought, as PGN.")] = None,
+    seeds: balatro_tree.Seeds = None,
     record: Record = None,
     force: Force = False,
     runs: Runs = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
-    """Play a match: score, Elo and points per game with 95 % intervals."""
+    """Play a match: score, Elo and points per game with 95 % intervals; of Balatro, how far a player comes."""
+    if game == balatro_tree.NAME:
+        from aleazero.cli import balatro
+
+        return balatro.evaluate(player, games=games, seed=seed, seeds=seeds, record=record, as_json=as_json)
     compute_on(device)
     from aleazero.cli import evaluate as command
 
@@ -154,6 +173,7 @@ def evaluate(
         opening_plies=opening_plies,
         sprt_bounds=sprt,
         luck=luck,
+        pgn=pgn,
         record=record,
         force=force,
         runs=runs,
@@ -178,6 +198,15 @@ def rate(
         Parameter(help="Backgammon: gnubg (at 2-ply; the default) or rollout[:games=324;plies=7;player=bundled]."),
     ] = None,
     save: Annotated[Path | None, Parameter(help="Backgammon: write the decisions that are labelled now.")] = None,
+    epd: Annotated[
+        Path | None,
+        Parameter(help="Chess: a suite with bm, am or c0; the package's own tactics if left out."),
+    ] = None,
+    mates: Annotated[int | None, Parameter(help="Chess: 1 or 2: mates that are made and proved now.")] = None,
+    nodes: Annotated[
+        int | None,
+        Parameter(help="Chess: simulations of a move (Stockfish: nodes); the player's own if left out."),
+    ] = None,
     seed: Seed = 0,
     record: Record = None,
     force: Force = False,
@@ -185,7 +214,7 @@ def rate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
-    """Judge a player's decisions: exactly where a game is solved, in backgammon by GNU or by rollouts."""
+    """Judge a player's decisions: exactly in solved games, by GNU or rollouts in backgammon, by suites in chess."""
     compute_on(device)
     from aleazero.cli import rate as command
 
@@ -196,6 +225,9 @@ def rate(
         decisions=decisions,
         by=judge,
         save=save,
+        epd=epd,
+        mates=mates,
+        nodes=nodes,
         seed=seed,
         record=record,
         force=force,
@@ -214,16 +246,24 @@ def play(
     seat: Annotated[Literal[1, 2], Parameter(help="Yours: 1 moves first.")] = 1,
     seed: Annotated[int | None, Parameter(help="Of the dice and the engine; another each time if left out.")] = None,
     save: Annotated[
-        Path | None, Parameter(help="Backgammon: write the game, also if it is left, to FILE.mat or FILE.sgf.")
+        Path | None,
+        Parameter(help="Write the game, also if it is left: backgammon to FILE.mat or FILE.sgf, chess to FILE.pgn."),
+    ] = None,
+    position: Annotated[
+        str | None, Parameter(help="Where to begin, in the game's notation (chess: a FEN); the first one if left out.")
     ] = None,
     runs: Runs = None,
     device: Device = "auto",
 ) -> int:
-    """Play in the terminal."""
+    """Play in the terminal; for more of Balatro's options see: alea balatro play."""
+    if game == balatro_tree.NAME:
+        from aleazero.cli import balatro
+
+        return balatro.play_numbered(seed, save)
     compute_on(device)
     from aleazero.cli import play as command
 
-    return command.play(game, player, seat=seat, seed=seed, save=save, runs=runs)
+    return command.play(game, player, seat=seat, seed=seed, save=save, runs=runs, position=position)
 
 
 @app.command

@@ -17,6 +17,7 @@ from aleazero.core.game import Game, HostGame
 GROUP = "aleazero.games"
 BUILT_IN = {
     "backgammon": "aleazero.games.backgammon.game:Backgammon",
+    "balatro": "aleazero.games.balatro.game:Balatro",
     "chess": "aleazero.games.chess.game:Chess",
     "connect_four": "aleazero.games.connect_four:ConnectFour",
     "pig": "aleazero.games.pig:Pig",

@@ -60,7 +60,7 @@ def _played_out(tree: Tree, roots: Any) -> np.ndarray:
     return packed
 
 
-@pytest.mark.parametrize("kernels", ["never", pytest.param("interpreted", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kernels", ["never", pytest.param("interpreted", marks=pytest.mark.long)])
 def test_a_tree_ends_where_whole_play_ends(kernels: Any) -> None:
     roots = _roots()
     search, tree = _grown(dataclasses.replace(CONFIG, kernels=kernels))

@@ -95,7 +95,7 @@ def _count(bits: int) -> int:
 
 
 @jit
-def _forced_bits(g: Any) -> int:
+def forced_bits(g: Any) -> int:
     """The places of cards that must be chosen (Cerulean Bell)."""
     bits = 0
     for i in range(int(g.hand_count)):
@@ -142,7 +142,7 @@ def legal_mask(g: Any, out: Any) -> None:
 
 @jit
 def _mask_hand(g: Any, out: Any) -> None:
-    n, forced = int(g.hand_count), _forced_bits(g)
+    n, forced = int(g.hand_count), forced_bits(g)
     held = (1 << min(n, 8)) - 1
     near = forced & 255  # a forced card within the subsets must be in them; one beyond comes by itself
     discards = int(g.discards_left) > 0
@@ -179,16 +179,16 @@ def apply(g: Any, a: int) -> None:
     """Plays a legal action."""
     g.gained = 0
     if a < A_DISCARD:
-        rounds.play(g, int(SUBSETS[a - A_PLAY]) | _forced_bits(g))
+        rounds.play(g, int(SUBSETS[a - A_PLAY]) | forced_bits(g))
     elif a < A_TOGGLE:
-        rounds.discard(g, int(SUBSETS[a - A_DISCARD]) | _forced_bits(g))
+        rounds.discard(g, int(SUBSETS[a - A_DISCARD]) | forced_bits(g))
     elif a < A_PLAY_SELECTED:
         g.selected = int(g.selected) ^ (1 << (a - A_TOGGLE))
         g.free_moves += 1
     elif a == A_PLAY_SELECTED:
-        rounds.play(g, int(g.selected) | _forced_bits(g))
+        rounds.play(g, int(g.selected) | forced_bits(g))
     elif a == A_DISCARD_SELECTED:
-        rounds.discard(g, int(g.selected) | _forced_bits(g))
+        rounds.discard(g, int(g.selected) | forced_bits(g))
     elif a < A_SELL_CONSUMABLE:
         _use(g, a - A_USE)
     elif a < A_SELL_JOKER:

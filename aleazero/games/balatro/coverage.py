@@ -12,7 +12,7 @@ from aleazero.games.balatro import facts
 KINDS = ("jokers", "tarots", "planets", "spectrals", "vouchers", "tags", "blinds", "decks", "stakes", "packs", "hands")
 MISSING: dict[str, tuple[str, ...]] = dict.fromkeys(KINDS, ())  # names taken out of the pools
 DIFFERENCES = (
-    "Bull and Bootstraps count the money there was when the hand was played, as the shared vectors do; the game also "
+    "Bull and Bootstraps count the money there was when the hand was played, as the test vectors do; the game also "
     "counts what cards of this hand have paid.",
     "Orbital Tags: the hands are drawn once when an ante begins; the game draws again where a voucher leads to "
     "another ante.",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from aleazero.core.errors import AleaError
-from aleazero.games.balatro import actions, facts, keys, rng, run
+from aleazero.games.balatro import account, actions, facts, keys, rng, rounds, run
 from aleazero.games.balatro.cards import shuffle_deck
 from aleazero.games.balatro.invariants import broken_law
 from aleazero.games.balatro.jit import entry
@@ -28,6 +28,7 @@ from aleazero.games.balatro.layout import (
     ERR_JOKERS,
     ERR_STREAMS,
     ERR_TAGS,
+    MAX_HAND,
     P_OVER,
     RECORD,
     new_batch,
@@ -42,6 +43,9 @@ _REASONS = {
     ERR_HAND: "a larger hand than the record has room for",
     ERR_ACTION: "the action was not legal",
 }
+
+
+_CHARACTERS = frozenset(rng.ALPHABET)
 
 
 class EngineError(AleaError):
@@ -83,38 +87,38 @@ def _reseed(states: Any, seeds: Any, low: int, high: int) -> None:
 
 
 @entry
-def _wander(states: Any, words: Any, steps: int, charmed: bool, masks: Any, laws: Any, low: int, high: int) -> int:
-    """Random legal play, at most `steps` decisions a lane; returns the decisions made. `laws` takes broken laws."""
-    made = 0
+def _random(masks: Any, words: Any, chosen: Any, moving: Any, low: int, high: int) -> None:
+    """A legal action for every lane that has one, drawn with the lane's own word; `moving` says which have."""
     for b in range(low, high):
-        g = states[b]
-        word = words[b]
-        for _ in range(steps):
-            actions.legal_mask(g, masks[b])
-            if int(g.phase) == P_OVER or int(g.error) != 0:
-                break
-            word = (word * np.int64(48271)) % np.int64(2147483647)
-            count = 0
-            for a in range(actions.A_END):
-                if masks[b, a]:
-                    count += 1
-            target = word % count
-            chosen = 0
-            for a in range(actions.A_END):
-                if masks[b, a]:
-                    if target == 0:
-                        chosen = a
-                        break
-                    target -= 1
-            if charmed:
-                g.target = min(1.0, float(g.target))
-                g.money = max(10, int(g.money))
-            actions.apply(g, chosen)
-            made += 1
-            if laws[b] == 0:
-                laws[b] = broken_law(g)
-        words[b] = word
-    return made
+        count = 0
+        for a in range(actions.A_END):
+            if masks[b, a]:
+                count += 1
+        moving[b] = count > 0
+        if count == 0:
+            continue
+        words[b] = (words[b] * np.int64(48271)) % np.int64(2147483647)
+        target = words[b] % count
+        for a in range(actions.A_END):
+            if masks[b, a]:
+                if target == 0:
+                    chosen[b] = a
+                    break
+                target -= 1
+
+
+@entry
+def _laws(states: Any, moving: Any, laws: Any, low: int, high: int) -> None:
+    """The first law that each lane has broken, kept once there is one."""
+    for b in range(low, high):
+        if moving[b] and laws[b] == 0:
+            laws[b] = broken_law(states[b])
+
+
+@entry
+def _account(states: Any, bits: int, log: Any) -> None:
+    g = states[0]
+    rounds.lay_and_score(g, bits | actions.forced_bits(g), np.zeros(MAX_HAND, np.int64), log)
 
 
 @cache
@@ -132,6 +136,11 @@ def spread(function: Callable[..., Any], count: int, threads: int, *arguments: A
     return [job.result() for job in jobs]
 
 
+def random_words(count: int, seed: int) -> np.ndarray:
+    """The words that random play begins with, one a game, `[count]` int64."""
+    return (np.arange(count, dtype=np.int64) * 7919 + seed * 104729) % 2147483646 + 1
+
+
 def seed_text(number: int) -> str:
     """The eight characters of a number, as seeds are written."""
     letters = ""
@@ -142,8 +151,13 @@ def seed_text(number: int) -> str:
 
 
 def _letters(seeds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of seeds `[n, 8]`, and how many each has `[n]`, all at once where all are well written."""
+    rows = np.zeros((len(seeds), 8), np.int64)
+    joined = "".join(seeds)
+    if len(joined) == 8 * len(seeds) and set(joined) <= _CHARACTERS and all(len(seed) == 8 for seed in seeds):
+        rows[:] = np.frombuffer(joined.encode(), np.uint8).reshape(-1, 8)
+        return rows, np.full(len(seeds), 8, np.int64)
     texts = [rng.check_seed(seed) for seed in seeds]
-    rows = np.zeros((len(texts), 8), np.int64)
     for row, text in zip(rows, texts, strict=True):
         row[: len(text)] = list(text.encode())
     return rows, np.array([len(text) for text in texts], np.int64)
@@ -185,15 +199,33 @@ class Batch:
                 f"game {lane}, action {int(chosen[lane])} ({actions.action_name(int(chosen[lane]))}): {reason}"
             )
 
+    def random_actions(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A legal action of each game `[B]`, and which games still have one `[B]`; `words` `[B]` are moved on."""
+        chosen, moving = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        spread(_random, len(self), self.threads, self.masks, words, chosen, moving)
+        return chosen, moving
+
     def wander(self, steps: int, seed: int = 1, charmed: bool = False) -> tuple[int, np.ndarray]:
         """Random legal play; the decisions made, and for each game the first law that was broken (0 none).
 
-        A charmed player wins every hand and never lacks money: random play then sees late antes too.
+        A charmed player wins every hand and never lacks money: random play then sees late antes too. Games that need
+        more room than a record has stop with their `error` set.
         """
-        words = (np.arange(len(self), dtype=np.int64) * 7919 + seed * 104729) % 2147483646 + 1
+        words = random_words(len(self), seed)
         laws = np.zeros(len(self), np.int64)
-        made = spread(_wander, len(self), self.threads, self.states, words, steps, charmed, self.masks, laws)
-        return sum(made), laws
+        made = 0
+        for _ in range(steps):
+            chosen, moving = self.random_actions(words)
+            if not moving.any():
+                break
+            if charmed:
+                target, money = self.states["target"], self.states["money"]
+                np.minimum(target, 1.0, out=target, where=moving)
+                np.maximum(money, 10, out=money, where=moving)
+            spread(_step, len(self), self.threads, self.states, chosen, moving, self.masks)
+            spread(_laws, len(self), self.threads, self.states, moving, laws)
+            made += int(moving.sum())
+        return made, laws
 
     def copy(self) -> Batch:
         """The same games, to be changed apart."""
@@ -205,6 +237,21 @@ class Batch:
         """Fresh random streams `[B]`, and the draw pile shuffled anew: nothing that is not seen stays known."""
         rows, _ = _letters([seed_text(int(number)) for number in numbers])
         spread(_reseed, len(self), self.threads, self.states, rows)
+
+    def account(self, lane: int, action: int) -> tuple[np.ndarray, Batch]:
+        """How the score of a legal play comes about: lines `[n, 5]` (`account`), and the scored game `[1]`.
+
+        Tried on a copy with the game's own streams: the real play scores the same.
+        """
+        states = self.states[lane : lane + 1].copy().view(np.recarray)
+        if not self.masks[lane, action] or not (action < actions.A_DISCARD or action == actions.A_PLAY_SELECTED):
+            raise EngineError(f"action {action} ({actions.action_name(action)}) plays no hand here")
+        bits = int(actions.SUBSETS[action]) if action < actions.A_DISCARD else int(states["selected"][0])
+        log = np.zeros((account.LINES, 5))
+        _account(states, bits, log)
+        scored = Batch.__new__(Batch)
+        scored.states, scored.masks, scored.threads = states, np.zeros((1, actions.NUM_ACTIONS), np.bool_), 1
+        return log[1 : 1 + int(log[0, 0])], scored
 
     def snapshot(self) -> list[bytes]:
         """Each game as bytes, random streams included."""

@@ -7,38 +7,18 @@ network sees is the three arrays of `observe`, one after another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from aleazero.core.game import GameSpec, HostGame, HostStatus
 from aleazero.games.balatro import actions, observe
-from aleazero.games.balatro.engine import Batch, cores, seed_text, spread
-from aleazero.games.balatro.jit import entry
+from aleazero.games.balatro.engine import Batch, cores, seed_text
 from aleazero.games.balatro.layout import P_OVER
+from aleazero.games.balatro.observe import observe_batch
 
 _CARDS = observe.CARD_ROWS * observe.CARD_COLUMNS
 _JOKERS = observe.JOKER_ROWS * observe.JOKER_COLUMNS
 OBSERVATION = _CARDS + _JOKERS + observe.STATE_SIZE
-
-
-@entry
-def _observe(states: Any, cards: Any, jokers: Any, table: Any, low: int, high: int) -> None:
-    for b in range(low, high):
-        g = states[b]
-        observe.observe_cards(g, cards[b])
-        observe.observe_jokers(g, jokers[b])
-        observe.observe_state(g, table[b])
-
-
-def observe_batch(batch: Batch) -> dict[str, np.ndarray]:
-    """What is seen of every game: `cards` [B, 52, 4], `jokers` [B, 150, 8], `game_state` [B, 50], `action_mask`."""
-    count = len(batch)
-    cards = np.zeros((count, observe.CARD_ROWS, observe.CARD_COLUMNS), np.float32)
-    jokers = np.zeros((count, observe.JOKER_ROWS, observe.JOKER_COLUMNS), np.float32)
-    table = np.zeros((count, observe.STATE_SIZE), np.float32)
-    spread(_observe, count, batch.threads, batch.states, cards, jokers, table)
-    return {"cards": cards, "jokers": jokers, "game_state": table, "action_mask": batch.masks}
 
 
 class Balatro(HostGame):

@@ -1,6 +1,7 @@
 """How the rules are compiled: Numba without the interpreter lock, or plain Python where that is asked for.
 
-`ALEA_BALATRO_PLAIN=1` (or Numba's own `NUMBA_DISABLE_JIT=1`) runs the same functions uncompiled, for debugging.
+`ALEA_BALATRO_PLAIN=1` (or Numba's own `NUMBA_DISABLE_JIT=1`) runs the same functions uncompiled, for debugging; so
+does a machine without Numba.
 Compiled entry points are kept on disk in a folder named by a hash of this package's sources: Numba's own cache sees
 changes in one file only, and an entry point contains the code of many.
 """
@@ -8,6 +9,7 @@ changes in one file only, and an entry point contains the code of many.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 from collections.abc import Callable
 from functools import cache
@@ -18,11 +20,21 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-PLAIN = os.environ.get("ALEA_BALATRO_PLAIN") == "1" or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+PLAIN = (
+    os.environ.get("ALEA_BALATRO_PLAIN") == "1"
+    or os.environ.get("NUMBA_DISABLE_JIT") == "1"
+    or importlib.util.find_spec("numba") is None
+)
 
 
 i64: Any = int if PLAIN else np.int64
 """A small number of a record, widened: compiled code would else be made once more for every width."""
+
+
+UNCOMPILED = (  # sources in which nothing is compiled and nothing that compiled code reads
+    "contest.py", "coverage.py", "env.py", "fuzz.py", "measure.py", "pages.py", "saved.py", "text.py",
+    "verify.py",
+)  # fmt: skip
 
 
 @cache
@@ -31,6 +43,8 @@ def source_hash() -> str:
     digest = hashlib.sha256()
     folder = Path(__file__).parent
     for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.json")]):
+        if path.name in UNCOMPILED:
+            continue
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -45,12 +59,15 @@ def cache_folder() -> Path:
 
 
 def jit(function: F) -> F:
-    """A part of the rules: compiled when an entry point needs it."""
+    """A part of the rules: compiled when an entry point needs it, and called by compiled code only."""
     if PLAIN:
         return function
     import numba
 
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    from aleazero.games.balatro.linking import PartCompiler
+
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", pipeline_class=PartCompiler, **options)(function)
     return compiled
 
 
@@ -60,16 +77,19 @@ def entry(function: F) -> F:
         return function
     import numba
 
+    from aleazero.games.balatro.linking import WholeCompiler
+
     config: Any = numba.config
     before = config.CACHE_DIR
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled: Any = None
     try:
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         config.CACHE_DIR = str(folder)
-        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+        compiled = numba.njit(**options, pipeline_class=WholeCompiler, cache=True)(function)
     except OSError:  # a home that cannot be written to: compiled anew each time
-        compiled = numba.njit(nogil=True, error_model="numpy")(function)
+        compiled = numba.njit(**options, pipeline_class=WholeCompiler)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

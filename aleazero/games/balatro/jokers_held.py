@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aleazero.games.balatro import ids, keys, rng, tables
+from aleazero.games.balatro import account, ids, keys, rng, tables
 from aleazero.games.balatro.cards import debuffed, is_face, odds, rank_of
 from aleazero.games.balatro.jit import i64, jit
 from aleazero.games.balatro.layout import E_STEEL, E_STONE, KING, QUEEN, SEAL_RED
@@ -22,7 +22,7 @@ def lowest_held(g: Any) -> int:
 
 
 @jit
-def score_held(g: Any, passive: int) -> None:
+def score_held(g: Any, passive: int, log: Any) -> None:
     """Every held card, left to right, with its retriggers: Steel, then the jokers."""
     low = lowest_held(g)
     mimes = 0
@@ -38,8 +38,10 @@ def score_held(g: Any, passive: int) -> None:
         for _ in range(again):
             if i64(g.enhancement[c]) == E_STEEL:
                 g.mult *= 1.5
+                account.note(log, g, account.HELD, c, 0)
             for j in range(int(g.joker_count)):
                 _on_held(g, j, c, low, passive)
+                account.note(log, g, account.HELD_JOKER, c, j)
 
 
 @jit

@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from aleazero.games.balatro.jit import i64, jit
+import numpy as np
+
+from aleazero.games.balatro.engine import Batch, spread
+from aleazero.games.balatro.jit import entry, i64, jit
 from aleazero.games.balatro.layout import (
     AT_DECK,
     AT_GONE,
@@ -166,6 +169,25 @@ def observe_state(g: Any, out: Any) -> None:
     out[37] = _ones(int(g.vouchers))
     for h in range(NUM_HANDS):
         out[38 + h] = i64(g.level[h])
+
+
+@entry
+def _observe(states: Any, cards: Any, jokers: Any, table: Any, low: int, high: int) -> None:
+    for b in range(low, high):
+        g = states[b]
+        observe_cards(g, cards[b])
+        observe_jokers(g, jokers[b])
+        observe_state(g, table[b])
+
+
+def observe_batch(batch: Batch) -> dict[str, np.ndarray]:
+    """What is seen of every game: `cards` [B, 52, 4], `jokers` [B, 150, 8], `game_state` [B, 50], `action_mask`."""
+    count = len(batch)
+    cards = np.zeros((count, CARD_ROWS, CARD_COLUMNS), np.float32)
+    jokers = np.zeros((count, JOKER_ROWS, JOKER_COLUMNS), np.float32)
+    table = np.zeros((count, STATE_SIZE), np.float32)
+    spread(_observe, count, batch.threads, batch.states, cards, jokers, table)
+    return {"cards": cards, "jokers": jokers, "game_state": table, "action_mask": batch.masks}
 
 
 def observation_table() -> list[tuple[str, str, str]]:

@@ -175,9 +175,8 @@ def take(g: Any, bits: int, chosen: Any, place: int) -> int:
 
 
 @jit
-def play(g: Any, bits: int) -> None:
-    """Plays the cards at these places."""
-    chosen = np.zeros(MAX_HAND, np.int64)
+def lay_and_score(g: Any, bits: int, chosen: Any, log: Any) -> int:
+    """Lays the cards at these places on the table, which go to `chosen`, and scores them, by `log`; how many."""
     count = take(g, bits, chosen, AT_PLAYED)
     for i in range(count):
         c = int(chosen[i])
@@ -187,7 +186,15 @@ def play(g: Any, bits: int) -> None:
     g.hands_left -= 1
     g.selected, g.boss_pressed, g.free_moves = 0, 0, 0
     _press_play(g)
-    score_hand(g)
+    score_hand(g, log)
+    return count
+
+
+@jit
+def play(g: Any, bits: int) -> None:
+    """Plays the cards at these places."""
+    chosen = np.zeros(MAX_HAND, np.int64)
+    count = lay_and_score(g, bits, chosen, np.zeros((0, 5), np.float64))
     g.round_score += float(g.hand_score)
     g.best_hand = max(float(g.best_hand), float(g.hand_score))
     g.hands_played += 1

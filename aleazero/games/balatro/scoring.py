@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from aleazero.games.balatro import (
+    account,
     bosses,
     create,
     hands,
@@ -40,8 +41,11 @@ from aleazero.games.balatro.layout import (
 
 
 @jit
-def score_hand(g: Any) -> int:
-    """Scores the played cards: sets chips, mult and hand_score, and returns the poker hand."""
+def score_hand(g: Any, log: Any) -> int:
+    """Scores the played cards: sets chips, mult and hand_score, and returns the poker hand.
+
+    `log` takes the account (`account`); one of length 0 for none.
+    """
     passive = passives(g)
     hand, contained, scoring = hands.evaluate(g, g.played, int(g.played_count), passive)
     for i in range(5):
@@ -64,10 +68,12 @@ def score_hand(g: Any) -> int:
         level = i64(g.level[hand])
         g.chips = float(tables.HAND_CHIPS[hand] + (level - 1) * tables.HAND_CHIPS_STEP[hand])
         g.mult = float(tables.HAND_MULT[hand] + (level - 1) * tables.HAND_MULT_STEP[hand])
+        account.note(log, g, account.BASE, hand, level)
         bosses.halves(g)
-        _score_cards(g, passive)
-        jokers_held.score_held(g, passive)
-        _score_jokers(g, hand, contained, passive)
+        account.note(log, g, account.BOSS, 0, 0)
+        _score_cards(g, passive, log)
+        jokers_held.score_held(g, passive, log)
+        _score_jokers(g, hand, contained, passive, log)
         g.hand_score = total(float(g.chips), float(g.mult), int(g.deck) == ids.D_PLASMA)
         _break_cards(g, passive)
     if int(g.first_hand) < 0:
@@ -86,7 +92,7 @@ def total(chips: float, mult: float, balanced: bool) -> float:
 
 
 @jit
-def _score_cards(g: Any, passive: int) -> None:
+def _score_cards(g: Any, passive: int, log: Any) -> None:
     first, first_face = -1, -1
     for i in range(int(g.played_count)):
         c = i64(g.played[i])
@@ -104,8 +110,10 @@ def _score_cards(g: Any, passive: int) -> None:
             continue
         for _ in range(jokers_card.triggers(g, c, c == first, passive)):
             _score_card(g, c)
+            account.note(log, g, account.CARD, c, 0)
             for j in range(int(g.joker_count)):
                 jokers_card.on_card(g, j, c, first_face, passive)
+                account.note(log, g, account.CARD_JOKER, c, j)
 
 
 @jit
@@ -140,19 +148,24 @@ def _score_card(g: Any, c: int) -> None:
 
 
 @jit
-def _score_jokers(g: Any, hand: int, contained: int, passive: int) -> None:
+def _score_jokers(g: Any, hand: int, contained: int, passive: int, log: Any) -> None:
     for j in range(int(g.joker_count)):
         working = not joker_off(g, j)
         chips, mult, times = create.edition_chips_mult(i64(g.joker_edition[j]) if working else 0)
         g.chips += chips
         g.mult += mult
+        account.note(log, g, account.EDITION, j, 0)
         jokers_main.on_hand(g, j, hand, contained, passive)
+        account.note(log, g, account.JOKER, j, 0)
         jokers_main.on_joker(g, j, int(tables.JOKER_RARITY[i64(g.joker[j])]))
+        account.note(log, g, account.OTHER_JOKER, j, 0)
         g.mult *= times
+        account.note(log, g, account.EDITION, j, 0)
     if pools.has_voucher(g, ids.V_OBSERVATORY):
         for i in range(int(g.consumable_count)):
             if i64(g.consumable[i]) == int(tables.HAND_PLANET[hand]):
                 g.mult *= 1.5
+                account.note(log, g, account.PLANET, i, 0)
 
 
 @jit

@@ -8,7 +8,27 @@ import numpy as np
 
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import keys, rng
+from aleazero.games.balatro.jit import entry
 from aleazero.games.balatro.layout import new_batch
+
+
+@entry
+def _set_seed(states: Any, letters: Any, ante: int) -> None:
+    rng.set_seed(states[0], letters, len(letters))
+    states[0].ante = ante
+
+
+@entry
+def _hash(letters: Any) -> float:
+    return rng.hash_bytes(letters, len(letters))
+
+
+@entry
+def _draw(states: Any, key: int) -> tuple[float, float, float]:
+    """A stream's next seed, and the first two numbers it gives."""
+    seed = rng.stream(states[0], key, 0)
+    first, second = rng.two_draws(seed)
+    return seed, first, second
 
 
 def key_of(name: str) -> tuple[int, int]:
@@ -25,30 +45,27 @@ def text_bytes(text: str) -> np.ndarray:
     return np.array(list(text.encode()), np.int64)
 
 
-def seeded_record(seed: str, ante: int = 1) -> np.record:
-    """A record with a seed and nothing else."""
-    game: np.record = new_batch(1)[0]
-    letters = text_bytes(seed)
-    rng.set_seed(game, letters, len(letters))
-    game.ante = ante
-    return game
+def seeded_batch(seed: str, ante: int = 1) -> np.recarray:
+    """One record with a seed and nothing else, `[1]`."""
+    states = new_batch(1)
+    _set_seed(states, text_bytes(seed), ante)
+    return states
 
 
 def differences(vector: dict[str, Any]) -> list[str]:
     """What one vector says and we do not, in words."""
     key, ante = key_of(vector["key"])
-    game = seeded_record(vector["seed"], ante)
+    states = seeded_batch(vector["seed"], ante)
     letters = text_bytes(vector["key"] + vector["seed"])
     got: dict[str, Any] = {
-        "pseudohash_key_seed": rng.hash_bytes(letters, len(letters)),
-        "hashed_seed": float(game.hashed_seed),
+        "pseudohash_key_seed": _hash(letters),
+        "hashed_seed": float(states["hashed_seed"][0]),
         "pseudoseed": [],
         "random": [],
         "randint_1_52_second_draw": [],
     }
     for _ in vector["pseudoseed"]:
-        seed = rng.stream(game, key, 0)
-        first, second = rng.two_draws(seed)
+        seed, first, second = _draw(states, key)
         got["pseudoseed"].append(seed)
         got["random"].append(first)
         got["randint_1_52_second_draw"].append(int(second * 52) + 1)

@@ -16,7 +16,7 @@ from aleazero.games.balatro.scoring import score_hand
 def score_batch(states: Any) -> None:
     """Scores the played cards of every game of a batch."""
     for b in range(len(states)):
-        score_hand(states[b])
+        score_hand(states[b], np.zeros((0, 5), np.float64))
 
 
 def _put_card(game: Any, card: dict[str, str]) -> int:

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import os
 
-os.environ["ALEA_BALATRO_PLAIN"] = "1"
+os.environ.setdefault("ALEA_BALATRO_PLAIN", "1")

@@ -68,3 +68,16 @@ def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
     seen = observe_batch(plain)
     assert hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest() == rows["seen"][0]
     assert np.unique(plain.states["error"]).tolist() == [0]
+
+
+def test_compiled_baselines_choose_as_they_should() -> None:
+    file = Path(__file__).parent / "test_baselines.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", str(file)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ALEA_BALATRO_PLAIN": "0"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "skipped" not in done.stdout

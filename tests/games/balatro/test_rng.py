@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import keys, rng
 from aleazero.games.balatro.layout import OK, RECORD, STREAMS, new_batch
-from aleazero.games.balatro.vectors_rng import differences, seeded_record
+from aleazero.games.balatro.vectors_rng import differences, seeded_batch
 
 VECTORS = json.loads((Path(__file__).parents[2] / "golden/balatro/rng.json").read_text())["vectors"]
 
@@ -31,7 +31,7 @@ def test_rounding_is_that_of_printing_and_reading_back(x: float) -> None:
 def test_an_intermediate_zero_gives_nan_as_in_the_game() -> None:
     letters = np.array(list(b"erratic7LB2WVPK"), np.int64)
     assert np.isnan(rng.hash_bytes(letters, len(letters)))
-    game = seeded_record("7LB2WVPK")
+    game = seeded_batch("7LB2WVPK")[0]
     draws = [rng.roll(game, keys.K_ERRATIC) for _ in range(3)]
     assert draws[0] == draws[1] == draws[2]
     assert 0 <= draws[0] < 1
@@ -47,7 +47,7 @@ def test_names_of_streams() -> None:
 
 
 def test_a_resample_is_a_stream_of_its_own_that_goes_on() -> None:
-    game = seeded_record("7LB2WVPK")
+    game = seeded_batch("7LB2WVPK")[0]
     letters = np.array(list(b"Voucher1_resample27LB2WVPK"), np.int64)
     first = rng.stream(game, keys.K_VOUCHER, 2)
     start = rng.advance(rng.hash_bytes(letters, len(letters)))
@@ -57,7 +57,7 @@ def test_a_resample_is_a_stream_of_its_own_that_goes_on() -> None:
 
 
 def test_old_antes_are_forgotten_and_others_go_on() -> None:
-    game, twin = seeded_record("ALEEB"), seeded_record("ALEEB")
+    game, twin = seeded_batch("ALEEB")[0], seeded_batch("ALEEB")[0]
     for ante in range(1, 5):
         for state in (game, twin):
             state.ante = ante
@@ -72,7 +72,7 @@ def test_old_antes_are_forgotten_and_others_go_on() -> None:
 
 
 def test_too_many_streams_raise_an_error_flag() -> None:
-    game = seeded_record("ALEEB")
+    game = seeded_batch("ALEEB")[0]
     for times in range(STREAMS):
         rng.stream(game, keys.K_TAG, times + 2)
     assert int(game.error) == OK

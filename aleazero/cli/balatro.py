@@ -1,0 +1,244 @@
+"""What `alea balatro` and the other commands do for Balatro: coverage, eval, verify, replay, bench, fuzz, tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from aleazero.cli.balatro_play import Session, show, tell
+from aleazero.cli.balatro_tree import NAME
+from aleazero.cli.main import print_json
+from aleazero.core.errors import ConfigError
+from aleazero.games.balatro import coverage as covered
+from aleazero.games.balatro import fuzz as fuzzing
+from aleazero.games.balatro import measure, pages, saved, text
+from aleazero.games.balatro import verify as vectors
+from aleazero.games.balatro.contest import Runs, numbered_seeds, play_runs
+from aleazero.games.balatro.engine import seed_text
+from aleazero.games.balatro.rng import check_seed
+from aleazero.games.balatro.saved import SavedRun
+from aleazero.play.ratings import mean_interval
+
+
+def _only_balatro(game: str, command: str) -> None:
+    if game != NAME:
+        raise ConfigError(f"{command} is for balatro, not for {game!r}")
+
+
+def coverage(game: str, asked: bool, as_json: bool) -> int:
+    """What the simulator covers."""
+    _only_balatro(game, "games NAME --coverage")
+    if not asked:
+        raise ConfigError(f"write games {game} --coverage for what the simulator covers, games alone for the list")
+    rows = covered.coverage()
+    if as_json:
+        kinds = [{"kind": r.kind, "working": r.working, "total": r.total, "missing": r.missing} for r in rows]
+        print_json({"game": NAME, "kinds": kinds, "differences": covered.DIFFERENCES})
+        return 0
+    print(f"{'kind':12}{'working':>8}{'of':>6}  taken out of the pools")
+    for row in rows:
+        print(f"{row.kind:12}{row.working:8}{row.total:6}  {', '.join(row.missing) or 'none'}")
+    print("\nsimpler than the game, or different:")
+    for line in covered.DIFFERENCES:
+        print(f"- {line}")
+    return 0
+
+
+def evaluate(player: str, *, games: int, seed: int, seeds: Path | None, record: Path | None, as_json: bool) -> int:
+    """Plays runs and says how far the player comes."""
+    if games < 1:
+        raise ConfigError(f"games is {games}; it must be at least 1")
+    if record is not None:
+        raise ConfigError("record is not for balatro: keep the output of --json")
+    wanted = _read_seeds(seeds) if seeds else numbered_seeds(games, seed)
+    play_runs(player, wanted[:1], seed=seed)  # compiles, so that the runs an hour are those of playing
+    runs = play_runs(player, wanted, seed=seed)
+    report = run_report(player, runs)
+    if as_json:
+        print_json(report)
+        return 0
+    print(f"{player}: {report['games']} runs of balatro, Red Deck, White Stake")
+    print(f"won         {report['win_rate']:.4f} (95 %: {report['win_low']:.4f} to {report['win_high']:.4f})")
+    interval = f"{report['ante_low']:.3f} to {report['ante_high']:.3f}"
+    print(f"ante        {report['mean_ante']:.3f} where it ended (95 %: {interval})")
+    print(f"blinds      {report['mean_rounds']:.3f} beaten; ante 1 beaten in {report['ante1_clear']:.4f} of the runs")
+    print(f"decisions   {report['decisions']}, {report['games_per_hour']:,.0f} runs an hour")
+    return 0
+
+
+def run_report(player: str, runs: Runs) -> dict[str, Any]:
+    """What runs say of a player; shares with Wilson's interval, means with a normal one."""
+    count = len(runs.ante)
+    low, high = _wilson(int(runs.won.sum()), count)
+    ante = mean_interval(np.stack([runs.ante, runs.ante], 1).astype(float)) if count > 1 else None
+    mean = float(runs.ante.mean())
+    return {
+        "game": NAME,
+        "player": player,
+        "games": count,
+        "win_rate": float(runs.won.mean()),
+        "win_low": low,
+        "win_high": high,
+        "mean_ante": mean,
+        "ante_low": ante.low if ante else mean,
+        "ante_high": ante.high if ante else mean,
+        "ante1_clear": float((runs.ante > 1).mean()),
+        "mean_rounds": float(runs.rounds.mean()),
+        "best_hand": float(runs.best.max()),
+        "decisions": runs.decisions,
+        "games_per_hour": runs.games_per_hour,
+    }
+
+
+def _wilson(wins: int, count: int) -> tuple[float, float]:
+    z = 1.959964
+    share, spread = wins / count, z * z / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * np.sqrt(share * (1 - share) / count + spread / (4 * count))
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+
+
+def _read_seeds(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").split()
+    except OSError as error:
+        raise ConfigError(f"seeds is {str(path)!r}, which cannot be read: {error}") from error
+    if not lines:
+        raise ConfigError(f"seeds is {str(path)!r}, which names none: write one a line")
+    return [check_seed(line) for line in lines]
+
+
+def verify(game: str, folder: Path, as_json: bool) -> int:
+    """Checks vectors."""
+    _only_balatro(game, "verify")
+    rates = vectors.verify(folder)
+    wrong = any(rate.passed < rate.total for rate in rates)
+    if as_json:
+        print_json({"game": game, "folder": str(folder), "kinds": [dataclasses.asdict(rate) for rate in rates]})
+        return int(wrong)
+    for rate in rates:
+        share = f"{rate.passed / rate.total:9.3%}" if rate.total else "        -"
+        print(f"{rate.kind:18}{rate.passed:7} of {rate.total:<7}{share}")
+        for line in rate.first:
+            print(f"    {line}")
+    return int(wrong)
+
+
+def replay(game: str, file: Path, as_json: bool, out: IO[str] | None = None) -> int:
+    """Shows a saved run."""
+    _only_balatro(game, "replay")
+    run = saved.read(file)
+    batch = run.start()
+    steps = []
+    target = out or sys.stdout
+    for before, action in run.steps():
+        g = before.states[0]
+        line = text.describe(g, action)
+        lines = tell(before, action)
+        steps.append({"action": action, "text": line, "score": lines})
+        if not as_json:
+            target.write(f"ante {int(g.ante)}, {line}\n")
+            for row in lines:
+                target.write(f"    {row}\n")
+        batch = before
+        batch.step(np.array([action]))
+    g = batch.states[0]
+    if as_json:
+        end = {"ante": int(g.ante), "rounds": int(g.beaten), "won": bool(g.won), "money": int(g.money)}
+        print_json({"game": game, **dataclasses.asdict(run), "steps": steps, "end": end})
+    else:
+        show(batch, target)
+    return 0
+
+
+def play(
+    seed: str | None,
+    *,
+    deck: str,
+    stake: str,
+    last_ante: int,
+    save: Path | None,
+    source: IO[str] | None = None,
+    out: IO[str] | None = None,
+) -> int:
+    """Plays a run with whoever is at the terminal."""
+    if not 8 <= last_ante <= 12:
+        raise ConfigError(f"last-ante is {last_ante}; it must be in 8..12")
+    if save is not None and (save.exists() or not save.parent.is_dir()):
+        raise ConfigError(f"save is {str(save)!r}, which exists or has no folder; name another file")
+    used = check_seed(seed) if seed is not None else seed_text(secrets.randbelow(35**8))
+    session = Session(SavedRun(used, deck, stake, last_ante), source or sys.stdin, out or sys.stdout)
+    try:
+        session.play()
+    finally:
+        if save is not None:
+            saved.write(session.run(), save)
+            (out or sys.stdout).write(f"written to {save}\n")
+    return 0
+
+
+def play_numbered(seed: int | None, save: Path | None) -> int:
+    """`alea play balatro`: the run of a number, Red Deck, White Stake."""
+    text_seed = None if seed is None else seed_text(seed)
+    return play(text_seed, deck="Red Deck", stake="White", last_ante=8, save=save)
+
+
+def bench(seconds: float, rounds: int, compiling: bool, as_json: bool) -> int:
+    """Measures."""
+    if seconds <= 0 or rounds < 1:
+        raise ConfigError(f"seconds is {seconds} and rounds {rounds}; both must be more than 0")
+    report: dict[str, Any] = {
+        "cores": measure.cores(),
+        **measure.two_threads(seconds, rounds),
+        "memory": measure.memory(),
+        "players": measure.runs_per_hour({"random": 20_000, "greedy": 2_000}, rounds),
+    }
+    if compiling:
+        report["compiling"] = measure.compiling()
+    if as_json:
+        print_json(report)
+        return 0
+    for name in ("random", "charmed"):
+        row, factor = report[name], report[name]["cores_factor"]
+        bare = f"{row['decisions_per_processor_second']:,.0f} and {row['cores_factor_by_processor_time']:.2f} times"
+        print(
+            f"{name:9}{row['decisions_per_second']:11,.0f} decisions/s on one thread, mean ante {row['mean_ante']:.2f}"
+        )
+        print(f"{'':9}{factor:11.2f} times that on {report['cores']} cores; by processor time {bare}")
+    room = report["memory"]
+    seen = room["with_observation_megabytes"]
+    print(f"memory   {room['megabytes']:.1f} MB for {room['games']} games, {seen:.1f} MB with an observation of all")
+    for name, row in report["players"].items():
+        print(f"{name:9}{row['games_per_hour']:11,.0f} runs an hour on all cores, mean ante {row['mean_ante']:.3f}")
+    for name, row in report.get("compiling", {}).items():
+        print(f"{name:10} {row['seconds']:.1f} s ({row['cpu_seconds']:.1f} s of CPU)")
+    return 0
+
+
+def fuzz(decisions: int, seed: int, sample: int, as_json: bool) -> int:
+    """Makes random decisions."""
+    if decisions < 1 or sample < 0:
+        raise ConfigError(f"decisions is {decisions} and sample {sample}; at least 1 and 0 are needed")
+    found = fuzzing.fuzz(decisions, seed, sample_runs=sample)
+    if as_json:
+        print_json({**dataclasses.asdict(found), "fine": found.fine})
+    else:
+        antes = f"antes to {found.highest_ante}, mean {found.mean_ante:.2f}"
+        print(f"{found.decisions} decisions in {found.runs} runs, {antes}")
+        print(f"laws broken: {found.broken or 'none'}; overflows: {found.overflows}; plain Python: {found.sample}")
+    return 0 if found.fine else 1
+
+
+def tables(file: Path) -> int:
+    """Makes a document's tables anew."""
+    try:
+        before = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{str(file)!r} cannot be read: {error}") from error
+    file.write_text(pages.fill(before), encoding="utf-8")
+    return 0

@@ -1,0 +1,101 @@
+"""The command tree of `alea balatro`, and of `alea verify` and `alea replay`. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from aleazero.cli.options import GameName, Json
+
+NAME = "balatro"
+balatro_app = App(name=NAME, help="Balatro, unofficial: play, measure, fuzz.")
+
+Seeds = Annotated[
+    Path | None, Parameter(name="--seeds", help="Balatro: a file of the runs' seeds, one a line, in place of --seed.")
+]
+Deck = Annotated[str, Parameter(help="A deck's name.")]
+Stake = Annotated[str, Parameter(help="A stake's name.")]
+
+
+@balatro_app.command
+def play(
+    *,
+    seed: Annotated[str | None, Parameter(help="Of the run, 1 to 8 characters; another each time if left out.")] = None,
+    deck: Deck = "Red Deck",
+    stake: Stake = "White",
+    last_ante: Annotated[int, Parameter(help="8: a won run ends; up to 12: it goes on.")] = 8,
+    save: Annotated[Path | None, Parameter(help="Write the run, also if it is left, for alea replay.")] = None,
+) -> int:
+    """Play a run in the terminal."""
+    from aleazero.cli import balatro as command
+
+    return command.play(seed, deck=deck, stake=stake, last_ante=last_ante, save=save)
+
+
+@balatro_app.command
+def bench(
+    *,
+    seconds: Annotated[float, Parameter(help="Of each measurement.")] = 2.0,
+    rounds: Annotated[int, Parameter(help="How often each is repeated; medians are shown.")] = 5,
+    compiling: Annotated[bool, Parameter(negative="", help="Time compiling, too: minutes.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Measure decisions a second, threads, memory and runs an hour on this machine."""
+    from aleazero.cli import balatro as command
+
+    return command.bench(seconds, rounds, compiling, as_json)
+
+
+@balatro_app.command
+def fuzz(
+    *,
+    decisions: Annotated[int, Parameter(help="How many random decisions, at least.")] = 1_000_000,
+    seed: Annotated[int, Parameter(help="Of the decisions and the runs.")] = 1,
+    sample: Annotated[int, Parameter(help="Runs that plain Python plays again; 0 for none.")] = 4,
+    as_json: Json = False,
+) -> int:
+    """Make random decisions across decks and stakes; the exit code is 1 if a law was broken."""
+    from aleazero.cli import balatro as command
+
+    return command.fuzz(decisions, seed, sample, as_json)
+
+
+@balatro_app.command
+def tables(file: Annotated[Path, Parameter(help="A document with marked tables.")]) -> int:
+    """Make the tables of a document anew: actions, observation, coverage."""
+    from aleazero.cli import balatro as command
+
+    return command.tables(file)
+
+
+def verify(
+    game: GameName,
+    folder: Annotated[Path, Parameter(help="With rng.json, seeds.json, scores.json, or some of them.")],
+    *,
+    as_json: Json = False,
+) -> int:
+    """Check a simulator against a folder of vectors; the exit code is 1 if one is not met."""
+    from aleazero.cli import balatro as command
+
+    return command.verify(game, folder, as_json)
+
+
+def replay(
+    game: GameName,
+    file: Annotated[Path, Parameter(help="A run that play --save wrote.")],
+    *,
+    as_json: Json = False,
+) -> int:
+    """Show a saved run, decision by decision, with how each score came about."""
+    from aleazero.cli import balatro as command
+
+    return command.replay(game, file, as_json)
+
+
+def register(app: App) -> None:
+    """Adds these commands to the tree."""
+    app.command(balatro_app)
+    app.command(verify)
+    app.command(replay)
