@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--memory-limit", type=float, metavar="GB")
     parser.add_argument("--num-simulations", metavar="32,200")
     parser.add_argument("--search", metavar="puct,gumbel")
+    parser.add_argument("--network", metavar="mlp|cnn", help="of which kind")
     parser.add_argument("--width", type=int)
     parser.add_argument("--blocks", type=int)
     parser.add_argument("--player", help="bundled, run:NAME[@STEP] or path:FOLDER: whose network")

@@ -23,8 +23,9 @@ from aleazero.games.registry import make_game
 SEARCHES = ("gumbel", "puct")
 WIDTH, BLOCKS = 256, 6
 SIMULATIONS = (32,)
+NETWORKS = ("mlp", "cnn")
 # Options that some kinds take and others do not: they decide how fast it goes, beside the machine and the batch.
-SPECIFIC = ("num_simulations", "search", "width", "blocks", "player", "features", "preset", "sets", "rows")
+SPECIFIC = ("num_simulations", "search", "network", "width", "blocks", "player", "features", "preset", "sets", "rows")
 
 
 class BenchError(AleaError):
@@ -49,6 +50,7 @@ class Options:
     memory_limit: float | None = None  # gigabytes
     num_simulations: tuple[int, ...] | None = None
     search: tuple[str, ...] | None = None
+    network: str | None = None
     width: int | None = None
     blocks: int | None = None
     player: str | None = None
@@ -175,6 +177,8 @@ def check(options: Options, kind: Kind) -> None:
     found += [
         f"--search is {name!r}; allowed: {', '.join(SEARCHES)}" for name in options.search or () if name not in SEARCHES
     ]
+    if options.network not in (None, *NETWORKS):
+        found.append(f"--network is {options.network!r}; allowed: {', '.join(NETWORKS)}")
     if not 0 <= options.tolerance < 1:
         found.append(f"--tolerance is {options.tolerance}; it must be in [0, 1), as in 0.1 for 10 %")
     if found:
@@ -189,8 +193,12 @@ def _conflicts(options: Options) -> list[str]:
         found.append("--discover chooses the batch sizes itself: leave --batch-sizes and --single-batch out")
     if options.validate and options.compare:
         found.append("--validate compares with the saved profile: leave --compare out")
-    if options.player is not None and (options.width is not None or options.blocks is not None):
-        found.append(f"--player is {options.player!r}, whose network has its own size: leave --width and --blocks out")
+    if options.player is not None and any(
+        getattr(options, name) is not None for name in ("network", "width", "blocks")
+    ):
+        found.append(
+            f"--player is {options.player!r}, whose network has a shape: leave --network, --width and --blocks out"
+        )
     return found
 
 

@@ -44,6 +44,9 @@ Judge = Callable[[Weights, Array], Any]
 
 
 def _bare_network(setup: Setup, spec: GameSpec) -> tuple[Evaluate, Weights]:
+    if setup.options.network == "cnn":
+        model = build_model(ModelConfig(kind="cnn", width=setup.width, blocks=setup.blocks), spec)
+        return model.evaluate, jax.jit(model.init)(jax.random.key(0))
     dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
     return residual_mlp(spec, width=setup.width, blocks=setup.blocks, dtype=dtype)
 
@@ -323,7 +326,7 @@ def _default_sizes(setup: Setup) -> tuple[int, ...]:
 
 _SEARCH: dict[str, Any] = {
     "counted": "a simulation is one evaluation by the network; the network alone is the limit",
-    "takes": ("num_simulations", "search", "width", "blocks", "player", "sets"),
+    "takes": ("num_simulations", "search", "network", "width", "blocks", "player", "sets"),
     "peers": ("mctx", "open_spiel"),
     "default_sizes": _default_sizes,
     "misfit": _misfit_search,
@@ -345,7 +348,7 @@ NETWORK = Kind(
     name="network",
     measures="the network alone, the limit of every search; with --features what it sees is worked out too",
     counted="an evaluation is one position judged",
-    takes=("width", "blocks", "player", "features"),
+    takes=("network", "width", "blocks", "player", "features"),
     peers=(),
     default_sizes=lambda setup: (64, 256) if jax.default_backend() == "cpu" else (1024, 8192),
     misfit=lambda setup: None,

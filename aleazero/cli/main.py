@@ -520,6 +520,7 @@ def bench(
     memory_limit: Annotated[float | None, Parameter(help="Gigabytes; what there is if left out.")] = None,
     num_simulations: Annotated[str | None, Parameter(help="Of a search, as in 32,200; 32 if left out.")] = None,
     search: Annotated[str | None, Parameter(help="puct, gumbel or both with a comma; puct if left out.")] = None,
+    network: Annotated[str | None, Parameter(help="mlp, or cnn for boards; mlp if left out.")] = None,
     width: Annotated[
         int | None, Parameter(help="Of the network; 256 if left out, in a run's parts the preset's.")
     ] = None,
@@ -561,6 +562,7 @@ def bench(
         memory_limit=memory_limit,
         num_simulations=num_simulations,
         search=search,
+        network=network,
         width=width,
         blocks=blocks,
         player=player,

@@ -69,6 +69,19 @@ def test_a_search_beside_mctx_on_the_same_rules_with_our_own_figure_beside() -> 
     assert report["unit"] == "simulations/s"
 
 
+def test_boards_can_be_seen_by_a_cnn() -> None:
+    options = Options("network", "tictactoe", network="cnn", width=8, blocks=1)
+    setup = Setup(options, game_of("connect_four"), memory.room(None))
+    _, weights = searches._bare_network(setup, setup.game.spec)
+    assert weights["stem"]["kernel"].shape[:2] == (3, 3)
+    with pytest.raises(ConfigError, match="not \\[rows, columns, planes\\]"):
+        searches._bare_network(setup, game_of("backgammon").spec)
+    with pytest.raises(ConfigError, match="--network is 'rnn'; allowed: mlp, cnn"):
+        bench("network", network="rnn")
+    with pytest.raises(ConfigError, match="leave --network, --width and --blocks out"):
+        bench("network", network="cnn", player="bundled")
+
+
 def test_a_pgx_game_is_compared_as_it_is_with_our_rules_beside() -> None:
     options = Options("mcts", "pgx:backgammon", compare="mctx")
     setup = Setup(options, game_of("pgx:backgammon"), memory.room(None))
@@ -301,6 +314,7 @@ def test_a_command_line_gives_the_same_options_again() -> None:
         memory_limit=3.0,
         num_simulations=(32, 200),
         search=("puct", "gumbel"),
+        network="cnn",
         width=8,
         blocks=2,
         preset="quick",
