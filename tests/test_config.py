@@ -25,6 +25,7 @@ from aleazero.search.reuse import Reusing
 
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+ON_THE_HOST = ("balatro",)  # not searched by trees of ours
 FURTHER = {"backgammon": ("alphazero", "classic")}  # presets that not every game has
 
 
@@ -54,7 +55,7 @@ def test_the_general_presets_are_all_there() -> None:
 @pytest.mark.parametrize(
     ("game", "preset"),
     [
-        *itertools.product([*game_names(), "pgx:othello"], PRESETS),
+        *itertools.product([name for name in [*game_names(), "pgx:othello"] if name not in ON_THE_HOST], PRESETS),
         *((game, preset) for game, presets in FURTHER.items() for preset in presets),
     ],
 )
@@ -62,8 +63,7 @@ def test_every_preset_of_every_game_fits_the_game(game: str, preset: str) -> Non
     if game.startswith("pgx:"):
         pytest.importorskip("pgx")
     rules = make_game(game)
-    if not isinstance(rules, Game):
-        pytest.skip("a game on the host is not searched")
+    assert isinstance(rules, Game)
     config = resolve(game, preset=preset, environ={})
     config.check(rules)
     assert config.game == game
