@@ -2,7 +2,7 @@
 
     stockfish:skill=0,depth=1    stockfish:nodes=1    stockfish:nodes=100
     eps15                        15 % random moves, else Stockfish with nodes=1
-Joins engines, which speak FEN, to states of chess. Nothing here is imported in training.
+Joins engines, which speak FEN, to states of chess. No engine is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,12 @@ from jax import Array
 from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
-from aleazero.engines.stockfish import Stockfish, Strength
 from aleazero.games.chess.fen import format_fen, read
 from aleazero.games.chess.uci import action_of
 from aleazero.play.rollout import random_actions
+
+if TYPE_CHECKING:
+    from aleazero.engines.stockfish import Stockfish, Strength
 
 OPTIONS = ("skill", "depth", "nodes")
 _RUNG = re.compile(r"eps(\d{1,3})")
@@ -63,6 +65,8 @@ def is_rung(kind: str) -> bool:
 
 def make(kind: str, options: list[str], game: Game, text: str) -> StockfishPlayer:
     """The player `stockfish:key=value,...` or `epsN`."""
+    from aleazero.engines.stockfish import Strength
+
     if game.spec.name != "chess":
         raise ConfigError(f"player {text!r}: {kind} plays chess, not {game.spec.name}")
     options = [part for part in options if part.strip()]
@@ -92,6 +96,8 @@ def make(kind: str, options: list[str], game: Game, text: str) -> StockfishPlaye
 @functools.cache
 def _engine(strength: Strength) -> Stockfish:
     """One for each strength, whoever asks; ends with the process."""
+    from aleazero.engines.stockfish import Stockfish
+
     return Stockfish(strength, processes=cores())
 
 

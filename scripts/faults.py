@@ -50,7 +50,7 @@ SETTINGS = (
     *("checkpoint.every_rows=20000", "observe.every_seconds=1"),
 )
 ROLES = ("redis", "learner", "eval", "game", "guest", "head")
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 240.0
 RECOVERY_SECONDS = 10.0  # from the return of Redis until all go on
 BREATH_SECONDS = 5.0  # the oldest sign of life of somebody who takes part
 CLOCK = """import time

@@ -48,7 +48,7 @@ def token(server: RedisServer) -> Token:
     return made
 
 
-def until(happened: Callable[[], Any], seconds: float = 60.0) -> Any:
+def until(happened: Callable[[], Any], seconds: float = 150.0) -> Any:
     end = time.monotonic() + seconds
     while not (found := happened()):
         assert time.monotonic() < end, "it did not happen"

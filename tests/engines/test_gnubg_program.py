@@ -194,13 +194,13 @@ def test_killed_in_the_middle_is_an_error_that_says_so() -> None:
 @engines
 @pytest.mark.usefixtures("nothing_left")
 def test_a_program_that_hangs_is_given_up() -> None:
-    with GnubgProgram(candidates, 0, timeout=0.5) as referee:
+    with GnubgProgram(candidates, 0, timeout=2.0) as referee:
         assert referee.process is not None
         os.kill(referee.process.pid, signal.SIGSTOP)
         begun = time.monotonic()
-        with pytest.raises(EngineError, match=r"did not answer within 0\.5 s when asked 'evaluation"):
+        with pytest.raises(EngineError, match=r"did not answer within 2 s when asked 'evaluation"):
             referee.equities(START[None])
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 6
 
 
 @engines

@@ -11,7 +11,7 @@ from aleazero.games.balatro.layout import AT_DECK, AT_HAND, CLUBS, F_FACE_DOWN, 
 
 ACE_HIGH = [(14, SPADES), (13, SPADES), (12, HEARTS), (9, SPADES), (7, CLUBS), (5, SPADES), (3, HEARTS), (2, CLUBS)]
 SPADES_HIGH = [(14, SPADES), (13, SPADES), (10, SPADES), (9, SPADES)]
-slow_in_plain = pytest.mark.skipif(jit.PLAIN, reason="test_compiled.py runs it: plain Python would take minutes")
+slow_in_plain = pytest.mark.long if jit.PLAIN else pytest.mark.slow  # test_compiled.py runs these, compiled
 
 
 def in_hand(cards: list[tuple[int, int]]) -> Batch:

@@ -200,7 +200,7 @@ def test_the_best_checkpoint_stays_and_so_does_one_that_is_not_measured_yet(make
     run = make_run(dataclasses.replace(CONFIG, checkpoint=dataclasses.replace(CONFIG.checkpoint, keep_last=1)))
     playing = game_worker(run)
     threading.Timer(
-        0.0, lambda: until(lambda: look(run.folder).get("rows", 0) > 2000) and run.folder.stop_file.touch()
+        0.0, lambda: until(lambda: look(run.folder).get("rows", 0) > 1400) and run.folder.stop_file.touch()
     ).start()
     assert learn(run.folder, run.root).status == "stopped"
     run.folder.stop_file.unlink()

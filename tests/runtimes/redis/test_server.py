@@ -164,7 +164,7 @@ def test_a_frozen_server_is_ended_all_the_same(own_server: RedisServer) -> None:
     pid = own_server.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
-    own_server.stop(seconds=0.3)
+    own_server.stop(seconds=2.0)
     assert gone(pid)
 
 
