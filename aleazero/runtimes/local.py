@@ -294,7 +294,9 @@ class LocalRun:
         self.last_eval = []
         if self._offer is not None:
             if self.save():
-                self._offer(self._where(), self.learner.state.average)
+                where = self._where()
+                self._awaited.add(where["step"])  # before anybody has heard of it: the next checkpoint must not end it
+                self._offer(where, self.learner.state.average)
             return
         for version, result in self._evaluator.step():
             report = match_report({**self._where(), "step": version}, f"run:{self.folder.name}@{version}", result)

@@ -219,7 +219,7 @@ def test_a_profile_is_compared_with_under_its_own_settings() -> None:
         (Options("network", discover=True, validate=True), ConfigError, "give one of them"),
         (Options("network", discover=True, batch_sizes=(1,)), ConfigError, "chooses the batch sizes itself"),
         (Options("game-env", validate=True, compare="pgx"), ConfigError, "leave --compare out"),
-        (Options("network", player="bundled", width=3), ConfigError, "has its own size"),
+        (Options("network", player="bundled", width=3), ConfigError, "has a shape"),
         (Options("network", "pig", player="bundled"), ConfigError, "no network for pig"),
         (Options("stochastic-mcts", player="bundled"), Unsuited, "has no policy"),
         (Options("selfplay", "tictactoe", preset="quik"), Unsuited, "quick"),
