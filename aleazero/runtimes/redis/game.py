@@ -51,6 +51,13 @@ def far_parts(config: RunConfig, groups: int) -> Parts:
     return build_parts(dataclasses.replace(config, selfplay=play, replay=room))
 
 
+def most_waiting(config: RunConfig, rows: int) -> int:
+    """Rows that may wait for the learner when a run has so many; with more, they would be of old weights when it comes
+    to them. A quarter of what is learned from, or two rollouts: enough for it to go on with."""
+    rollout = config.selfplay.num_games * config.selfplay.moves_per_rollout
+    return max(config.replay.window_rows(rows) // 4, 2 * rollout)
+
+
 def device() -> str:
     """Where this process computes, in words."""
     found = jax.local_devices()
@@ -112,8 +119,7 @@ class GameWorker:
     def _rests(self, config: RunConfig) -> bool:
         """Whether playing on would be of no use now."""
         progress = self._member.progress
-        # What waits is more than a whole replay: it would be gone before it is learned from.
-        behind = progress.backlog_rows > config.replay.capacity_rows
+        behind = progress.backlog_rows > most_waiting(config, progress.rows)
         return behind or self._member.told_to_wait or (config.selfplay.rest_while_training and progress.trains)
 
     def _await_weights(self, weights: RedisWeights) -> bool:

@@ -31,6 +31,7 @@ from aleazero.runtimes.redis.coordinator import Coordinator
 from aleazero.runtimes.redis.evaluator import EvalWorker
 from aleazero.runtimes.redis.game import GameWorker, far_parts, lanes_of
 from aleazero.runtimes.redis.home import Address, Home
+from aleazero.runtimes.redis.intake import Intake
 from aleazero.runtimes.redis.learner import learn
 from aleazero.runtimes.redis.lease import LeaseTaken
 from aleazero.runtimes.redis.link import Link, connect
@@ -54,6 +55,21 @@ def until(happened: Callable[[], Any], seconds: float = 120.0) -> Any:
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
     return found
+
+
+def learn_until(run: Run, rows: int) -> None:
+    """A learner that is told to stop as soon as it has taken more than so many rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        take = Intake.step
+
+        def step(intake: Intake) -> Any:
+            slab = take(intake)
+            if intake.rows > rows:
+                run.folder.stop_file.touch()
+            return slab
+
+        patch.setattr(Intake, "step", step)
+        assert learn(run.folder, run.root).status == "stopped"
 
 
 class Run:
@@ -182,10 +198,7 @@ def test_a_run_is_played_learned_and_measured(make_run: Callable[..., Run], capl
 def test_a_run_goes_on_where_its_learner_was_stopped(make_run: Callable[..., Run]) -> None:
     run = make_run()
     worker = game_worker(run)
-    threading.Timer(
-        0.0, lambda: until(lambda: look(run.folder).get("rows", 0) > 600) and run.folder.stop_file.touch()
-    ).start()
-    assert learn(run.folder, run.root).status == "stopped"
+    learn_until(run, 600)
     before = newest(run.folder)
     assert 600 < before.facts["rows"] < 2560
     assert learn(run.folder, run.root).status == "done"
@@ -199,10 +212,7 @@ def test_a_run_goes_on_where_its_learner_was_stopped(make_run: Callable[..., Run
 def test_the_best_checkpoint_stays_and_so_does_one_that_is_not_measured_yet(make_run: Callable[..., Run]) -> None:
     run = make_run(dataclasses.replace(CONFIG, checkpoint=dataclasses.replace(CONFIG.checkpoint, keep_last=1)))
     playing = game_worker(run)
-    threading.Timer(
-        0.0, lambda: until(lambda: look(run.folder).get("rows", 0) > 1400) and run.folder.stop_file.touch()
-    ).start()
-    assert learn(run.folder, run.root).status == "stopped"
+    learn_until(run, 1400)
     run.folder.stop_file.unlink()
     offered = msgpack.unpackb(run.link.client.get(run.home.keys.offer))
     assert offered["rows"] == 1280
