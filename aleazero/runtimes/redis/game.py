@@ -114,7 +114,8 @@ class GameWorker:
                 if self._rests(config):
                     time.sleep(IDLE_SECONDS)
                 else:
-                    self._actor.step()
+                    # Whoever went on at once would play rollout upon rollout with the weights of now.
+                    jax.block_until_ready(self._actor.step())
 
     def _rests(self, config: RunConfig) -> bool:
         """Whether playing on would be of no use now."""

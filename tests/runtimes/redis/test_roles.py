@@ -276,6 +276,37 @@ def test_a_paused_run_is_not_played(make_run: Callable[..., Run]) -> None:
     assert worker.failure is None
 
 
+def test_a_worker_looks_for_weights_when_what_it_played_is_played(
+    make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs run in the background: a worker that went on at once would play many rollouts with the same weights."""
+    run = make_run()
+    step, slabs, ready = SelfPlay.step, [], []
+
+    def slow(array: Any) -> Any:
+        time.sleep(0.2)
+        return array
+
+    @jax.jit
+    def later(array: Any) -> Any:
+        return jax.pure_callback(slow, jax.ShapeDtypeStruct(array.shape, array.dtype), array)
+
+    def watched(actor: SelfPlay) -> Any:
+        ready.extend(slab.is_ready() for slab in slabs[-1:])
+        slab = step(actor)
+        slabs.append(later(slab.ended))
+        return dataclasses.replace(slab, ended=slabs[-1])
+
+    monkeypatch.setattr(SelfPlay, "step", watched)
+    worker = game_worker(run)
+    publish_progress(run.link, run.home.keys, Progress())
+    _store(run, jax.tree.map(np.asarray, _parts().start_learning().average))
+    until(lambda: len(ready) >= 4)
+    worker.finish()
+    assert worker.failure is None
+    assert all(ready)
+
+
 def _parts() -> Any:
     return far_parts(CONFIG, 1)
 
