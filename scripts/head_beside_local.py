@@ -1,6 +1,6 @@
 """Backgammon trained by a head with two workers, and trained locally: as many rows, and the two ratings side by side.
 
-    python scripts/head_beside_local.py [--rows 600000] [--games 600] [--seed 0] [--folder FOLDER] [--out both.json]
+    python scripts/head_beside_local.py [--rows 3000000] [--games 600] [--seed 0] [--folder FOLDER] [--out both.json]
 Everything is on this machine, each part in a process of its own, by the commands that a user gives. Both runs have the
 same settings, the `quick` preset's network and search, and as many games at once; only who plays differs. Each is rated
 against the same opponent, luck taken off as its own network sees it, and they meet each other. Exit code 1 where the
@@ -106,7 +106,7 @@ def opponent() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=600_000)
+    parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--games", type=int, default=600, help="of each match")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=None, help="where the two runs stay; those there are only rated")
