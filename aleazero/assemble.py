@@ -259,7 +259,7 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         return TurnRollout(search=Plies(search, config.search.ply), look_ahead=look_ahead, **common)
     tree_search = build_search(game, config.search)
     keeping = Reusing(tree_search) if config.search.reuse else tree_search
-    return Rollout(search=keeping, evaluate=model.evaluate, opine=model.opinion, **common)
+    return Rollout(search=keeping, evaluate=model.evaluate, opine=model.opinion, epsilon=play.epsilon, **common)
 
 
 def _any_of(starts: list[Callable[[Array], Any]]) -> Callable[[Array], Any]:

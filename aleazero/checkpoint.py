@@ -49,12 +49,15 @@ class CheckpointConfig:
 
     every_rows: int = 100_000  # of self-play
     every_epochs: int = 0  # in place of rows, where a run has epochs (learn.games_per_epoch); 0: by rows
+    every_games: int = 0  # in place of rows: games that are over; 0: by rows
     keep_last: int = 2  # besides the best one
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        least = {"every_rows": 1, "every_epochs": 0, "keep_last": 1}
-        return [
+        least = {"every_rows": 1, "every_epochs": 0, "every_games": 0, "keep_last": 1}
+        both = self.every_epochs and self.every_games
+        twice = ["every_epochs and every_games are both given: give one of them"] if both else []
+        return twice + [
             f"{name} is {getattr(self, name)}; it must be at least {value}"
             for name, value in least.items()
             if getattr(self, name) < value

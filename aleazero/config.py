@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from aleazero.checkpoint import CheckpointConfig
 from aleazero.core.errors import ConfigError, UnknownName
@@ -33,7 +33,25 @@ NOT_SETTINGS = (  # variables with our prefix that mean something else
     *("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE", "ALEA_MLFLOW_URL"),
     *("ALEA_REDIS_URL", "ALEA_REDIS_CA", "ALEA_TOKEN", "ALEA_HEAD_URL"),
 )
-MAY_CHANGE = ("total_rows", "evaluate", "checkpoint", "observe")  # when a run is resumed
+MAY_CHANGE = ("total_rows", "total_games", "producers", "evaluate", "checkpoint", "observe")  # when a run is resumed
+
+
+@dataclasses.dataclass(frozen=True)
+class ProducersConfig:
+    """Processes of this machine that play for a run, each on a core of its own."""
+
+    workers: int = 0  # how many; 0: the run plays itself
+    queue_size: int = 16  # slabs that wait for the run; where there are more, producers wait
+    device: Literal["cpu", "auto"] = "cpu"  # where they compute; auto leaves it to JAX
+
+    def problems(self) -> list[str]:
+        """What is wrong with it."""
+        least = {"workers": 0, "queue_size": 1}
+        return [
+            f"{name} is {getattr(self, name)}; it must be at least {value}"
+            for name, value in least.items()
+            if getattr(self, name) < value
+        ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +61,11 @@ class RunConfig:
     game: str
     seed: int = 0
     total_rows: int = 1_000_000  # positions of self-play
+    total_games: int = 0  # the run is over, too, when so many games are; 0: rows alone decide
     model: ModelConfig = ModelConfig()
     search: SearchConfig = SearchConfig()
     selfplay: SelfPlayConfig = SelfPlayConfig()
+    producers: ProducersConfig = ProducersConfig()
     replay: ReplayConfig = ReplayConfig()
     targets: TargetConfig = TargetConfig()
     loss: LossConfig = LossConfig()
@@ -61,6 +81,8 @@ class RunConfig:
             found.append(f"seed is {self.seed}; it must be in 0..{2**32 - 1}")
         if self.total_rows < 1:
             found.append(f"total_rows is {self.total_rows}; it must be at least 1")
+        if self.total_games < 0:
+            found.append(f"total_games is {self.total_games}; it must not be negative")
         if self.selfplay.fast_simulations > self.search.max_simulations:
             found.append(
                 f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
@@ -75,6 +97,10 @@ class RunConfig:
             found.append(f"evaluate.luck needs search.kind 'expectimax', not {self.search.kind!r}")
         if self.selfplay.every_roll and self.search.kind != "expectimax":
             found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
+        if self.selfplay.epsilon and self.search.kind == "expectimax":
+            found.append(
+                f"selfplay.epsilon is {self.selfplay.epsilon}; whole turns (search.kind 'expectimax') have none"
+            )
         epochs = {
             "selfplay.temperature_epochs": self.selfplay.temperature_epochs,
             "selfplay.rest_while_training": self.selfplay.rest_while_training,
@@ -96,11 +122,12 @@ class RunConfig:
             if name not in game.starts:
                 known = game.starts or ["none: leave it out"]
                 found.append(f"selfplay.starts: {UnknownName(f'start of {game.spec.name}', name, known)}")
-        slab = self.selfplay.num_games * self.selfplay.moves_per_rollout
+        games = self.selfplay.num_games * max(self.producers.workers, 1)
+        slab = games * self.selfplay.moves_per_rollout
         slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2 if self.targets.wait else 2
         if self.replay.capacity_rows < slab * slabs:
             found.append(
-                f"replay.capacity_rows is {self.replay.capacity_rows}; {self.selfplay.num_games} games of "
+                f"replay.capacity_rows is {self.replay.capacity_rows}; {games} games of "
                 f"{game.spec.name} at once, each of up to {game.spec.max_plies} plies, need at least {slab * slabs}"
             )
         if self.total_rows < slab:

@@ -108,6 +108,21 @@ class ReplayReport(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class ProducersReport(Report):
+    """What the processes that play for a run did since the last report, and what the run took."""
+
+    kind: ClassVar[str] = "producers"
+
+    processes: int  # that are alive
+    restarts: int  # so far
+    rows_per_second: float  # as fast as they play, their waiting left out
+    taken_per_second: float  # rows that the run took
+    waiting_share: float  # of their time: until the run had room
+    queue: int  # slabs that wait now
+    queue_size: int  # that may
+
+
+@dataclasses.dataclass(frozen=True)
 class EvalReport(Report):
     """A match of the weights of this step."""
 

@@ -38,6 +38,7 @@ class SelfPlayConfig:
     start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
     rest_while_training: bool = False  # far workers wait while an epoch is trained: one device can then serve both
     random_plies: int = 0  # each game begins with 0 to this many random moves
+    epsilon: float = 0.0  # share of the other moves that are random all the same; what the search found is learned
     teacher: str | None = None  # a network (run:NAME, path:FOLDER, bundled) that plays and opines in the run's place
     every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
@@ -58,6 +59,8 @@ class SelfPlayConfig:
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
         ]
+        if not 0 <= self.epsilon < 1:
+            found.append(f"epsilon is {self.epsilon}; it must be in [0, 1)")
         for name in ("full_search_fraction", "start_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
@@ -129,6 +132,7 @@ class Rollout:
     opine: Opine
     moves: int  # T
     random_plies: int
+    epsilon: float = 0.0
     other_start: Callable[[Array], Any] | None = None  # of one state, from a key
     other_fraction: float = 1.0  # the share of games that begin there
     other_plies: int | None = None  # how long they go on; None: to the end
@@ -165,11 +169,15 @@ class Rollout:
             found, tree = part("search")(self.search.go_on)(kept, self.evaluate, weights, states, keys, knobs)
         else:
             found = part("search")(self.search.run)(self.evaluate, weights, states, keys, knobs)
-        opening = games.openings > 0
-        action = found.action
-        if self.random_plies:
-            drawn = random_actions(game, states, lane_keys(seed, Role.ACTION, number, lanes), games.taste)
-            action = jnp.where(opening, drawn, action)
+        at_random, action = games.openings > 0, found.action
+        if self.random_plies or self.epsilon:
+            any_keys = lane_keys(seed, Role.ACTION, number, lanes)
+            drawn = random_actions(game, states, any_keys, games.taste)
+            if self.epsilon:
+                strays = unit(lane_words(any_keys, 1)[0]) < self.epsilon
+                drawn = jnp.where(at_random, drawn, random_actions(game, states, any_keys))
+                at_random |= strays
+            action = jnp.where(at_random, drawn, action)
         after, drew = act(game, states, action, lane_keys(seed, Role.CHANCE, number, lanes))
         ply = games.ply + 1 + (drew >= 0)
         truncated = ~after.terminated & (ply >= game.spec.max_plies)
@@ -185,10 +193,10 @@ class Rollout:
             action=action.astype(jnp.int16),
             opinion=self.opine(weights, jax.vmap(game.observe)(states)).astype(jnp.float16),
             value=improved_value(found),
-            searched=jnp.broadcast_to(full, opening.shape),
-            random=opening,
+            searched=jnp.broadcast_to(full, at_random.shape),
+            random=at_random,
             ended=after.terminated,
-            settled=jnp.zeros_like(opening),
+            settled=jnp.zeros_like(at_random),
             truncated=truncated,
             points=jnp.where(after.terminated, after.returns[:, 0], 0.0),
             fingerprint=fingerprint,

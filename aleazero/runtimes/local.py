@@ -36,6 +36,7 @@ from aleazero.roles.learner import Learner, all_finite, placed
 from aleazero.roles.ports import LocalWeights, SourcedSink, StopSignal, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Iteration, match_report
+from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.profile import profile
 from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay, SoFar
 from aleazero.runtimes.slab_log import SlabLog
@@ -95,7 +96,8 @@ class LocalRun:
             self._weights,
         )
         self._digest = Digest(parts.game.spec)
-        self._games = 0  # that are over, counted where the run has epochs
+        self._way = Milestones(config)
+        self._games = 0  # that are over, counted where anything goes by them
         self._waiting: collections.deque[Iteration] = collections.deque()
         self._began = time.monotonic()
         self._began_steps, self._before = 0, 0.0  # updates before this stretch, and its seconds
@@ -123,25 +125,25 @@ class LocalRun:
         self.learner.publish()
         if self._resumed and not self.replay.num_slabs:
             self.save()  # the checkpoint that gave the weights speaks of a replay that is not there any more
-        while (self.producer.rows < config.total_rows or self._owes()) and not stop.stop_requested():
+        while not (self._way.over(self._count()) and not self._owes()) and not stop.stop_requested():
             if self.folder.pause_file.exists():
                 time.sleep(PAUSE_SECONDS)
                 continue
-            before, epoch = self.producer.rows, self.learner.epoch
+            before = self._count()
             self._iterate()
             if self._profile_due(profile_only):
                 self._profile()
             # In this order: a run killed in a match plays it again when it is resumed.
-            if self._due(config.evaluate.every_rows, before) and self.producer.rows < config.total_rows:
+            if self._way.measure(before, self._count()):
                 self.evaluate()
-            if self._tend() or self._save_due(before, epoch):
+            if self._tend() or self._way.save(before, self._count()):
                 self.save()
             if profile_only and self.profile is not None:
                 break
         self._catch_up()
         self._digest.note(self.replay.held())
         self._report()
-        finished = self.producer.rows >= config.total_rows and not self._owes()
+        finished = self._way.over(self._count()) and not self._owes()
         if finished:
             if not self.learner.started:
                 ready, least = self.replay.count_ready(), config.replay.min_rows
@@ -169,7 +171,7 @@ class LocalRun:
             """Iterations up to one that learns, unless that takes too many: rows may have to be played for several."""
             before = self.learner.steps
             for _ in range(PROFILE_ITERATIONS):
-                if self.learner.steps == before and self.producer.rows < self.parts.config.total_rows:
+                if self.learner.steps == before and not self._way.over(self._count()):
                     self._iterate()
 
         def settle() -> None:
@@ -183,8 +185,9 @@ class LocalRun:
         self._emit(self.profile)
 
     def close(self) -> None:
-        """Lets go of the log."""
+        """Lets go of the log, and of who played."""
         self._log.close()
+        self.producer.close()
 
     def add(self, slab: Trajectory, source: int = 0) -> None:
         """The actor's sink: replay, and the log beside it."""
@@ -200,7 +203,7 @@ class LocalRun:
             return
         budgets = config.search.max_simulations, config.selfplay.fast_simulations
         play = None if slab is None else summary_of(slab, *budgets)
-        if config.learn.games_per_epoch and play is not None:
+        if self._way.count_games and play is not None:
             self._games += int(play.ended) + int(play.truncated)
         updates = self.learner.step(self._games)
         self.producer.epoch = self.learner.epoch
@@ -238,15 +241,8 @@ class LocalRun:
             if alarm:
                 self._raise(alarm)
 
-    def _due(self, every: int, before: int) -> bool:
-        return every > 0 and self.producer.rows // every > before // every
-
-    def _save_due(self, rows: int, epoch: int) -> bool:
-        """Whether a checkpoint is due, now that there were so many rows and epochs before."""
-        settings = self.parts.config.checkpoint
-        if settings.every_epochs:
-            return self.learner.epoch // settings.every_epochs > epoch // settings.every_epochs
-        return self._due(settings.every_rows, rows)
+    def _count(self) -> Count:
+        return Count(self.producer.rows, self._games, self.learner.epoch)
 
     # ---- reports
 
@@ -254,6 +250,9 @@ class LocalRun:
         now = time.monotonic()
         for report in self._digest.reports(self.seconds, now - self._reported):
             self._emit(report)
+        extra = self.producer.report(self._where())
+        if extra is not None:
+            self._emit(extra)
         self._reported = now
 
     def _emit(self, report: Report) -> None:

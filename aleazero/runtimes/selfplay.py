@@ -15,6 +15,7 @@ from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
 from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm, stale_weights
+from aleazero.observe.reports import Report
 from aleazero.roles.actor import Actor
 from aleazero.roles.ports import EpisodeSink, WeightStore
 
@@ -64,6 +65,12 @@ class Producer(Protocol):
 
     def saved(self) -> None:
         """A checkpoint with these arrays and facts is safely on the disk."""
+
+    def report(self, where: dict[str, Any]) -> Report | None:
+        """What there is to be said of it beside what it played; `where` is where the run stands."""
+
+    def close(self) -> None:
+        """Lets go of whatever it holds, however the run ended."""
 
 
 class SelfPlay(Actor):
@@ -115,3 +122,9 @@ class SelfPlay(Actor):
 
     def saved(self) -> None:
         """Nothing of it is kept elsewhere."""
+
+    def report(self, where: dict[str, Any]) -> None:
+        """Nothing: what it played says it all."""
+
+    def close(self) -> None:
+        """Nothing is held."""

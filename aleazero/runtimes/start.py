@@ -31,6 +31,7 @@ from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
 from aleazero.runtimes.desk import need_extras, open_sinks
 from aleazero.runtimes.local import LocalRun, Resume
+from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words
 
 logger = logging.getLogger(__name__)
@@ -143,10 +144,10 @@ def train_in(
     how: Resume | None,
     until: Until,
     quiet: bool,
-    make_run: Callable[..., LocalRun] = LocalRun,
+    make_run: Callable[..., LocalRun] | None = None,
     sends: bool = True,
 ) -> Finished:
-    """Trains in a folder; `how` is None where the run is new. `make_run` is called as `LocalRun` is.
+    """Trains in a folder; `how` is None where the run is new. `make_run`, where given, is called as `LocalRun` is.
 
     `sends`: whether this process sees to it that services elsewhere are told.
     """
@@ -162,7 +163,8 @@ def train_in(
                 truncate_jsonl(folder.metrics_file, found.step)
         sink = open_sinks(config, folder, root, quiet, sends)
         stack.callback(sink.close)
-        run = make_run(parts, folder, sink, root=root)
+        make = make_run or (run_with_producers if config.producers.workers else LocalRun)
+        run = make(parts, folder, sink, root=root)
         stack.callback(run.close)
         if found is not None and how is not None:
             run.resume(found, how)

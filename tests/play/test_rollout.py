@@ -63,7 +63,7 @@ class Machine:
 
 
 @functools.cache
-def machine(game: type[Game], search: SearchConfig, moves: int, random_plies: int = 0) -> Machine:
+def machine(game: type[Game], search: SearchConfig, moves: int, random_plies: int = 0, epsilon: float = 0.0) -> Machine:
     made = game()
     evaluate = hashed(made)
     rollout = Rollout(
@@ -73,6 +73,7 @@ def machine(game: type[Game], search: SearchConfig, moves: int, random_plies: in
         opine=lambda weights, observations: evaluate(weights, observations).value[:, None],
         moves=moves,
         random_plies=random_plies,
+        epsilon=epsilon,
     )
     return Machine(rollout, jax.jit(rollout.start), jax.jit(rollout.run))
 
@@ -425,6 +426,20 @@ def test_random_openings_are_of_every_length_and_flagged() -> None:
     # What is played there is not what the network likes best, and differs from lane to lane.
     begins = slab.random[0]
     assert len(set(slab.action[0, begins].tolist())) == 9
+    follow(TicTacToe, jax.tree.map(lambda x: x[:, :20], slab), test_tictactoe.Reference)
+
+
+def test_a_share_of_moves_is_random_and_flagged_whatever_the_search_found() -> None:
+    lanes = list(range(400))
+    _, slab = play(machine(TicTacToe, DIRECT, 10, 0, 0.25), 1, lanes, pace(DIRECT, temperature=0.0))
+    _, plain = play(machine(TicTacToe, DIRECT, 10), 1, lanes, pace(DIRECT, temperature=0.0))
+    assert abs(slab.random.mean() - 0.25) < 0.03
+    first = slab.random[0]
+    assert (slab.action[0, ~first] == plain.action[0, ~first]).all()
+    counts = np.bincount(slab.action[0, first], minlength=9)
+    assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 31.8, "uniform: chi-square, 8 degrees, p = 1e-4"
+    assert slab.searched.all()
+    np.testing.assert_array_equal(slab.policy[0], plain.policy[0])
     follow(TicTacToe, jax.tree.map(lambda x: x[:, :20], slab), test_tictactoe.Reference)
 
 

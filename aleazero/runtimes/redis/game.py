@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import logging
 import secrets
 import time
@@ -16,12 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import Array
 
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
+from aleazero.runtimes.lanes import lanes_of
 from aleazero.runtimes.redis.access import Keys, Token
 from aleazero.runtimes.redis.board import read_config
 from aleazero.runtimes.redis.link import Link
@@ -35,12 +32,6 @@ logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 20.0
 IDLE_SECONDS = 0.2
-
-
-def lanes_of(sources: list[int], count: int) -> Array:
-    """`[len(sources) * count]` uint32: the numbers of the games of each source. Source 0 has those of a local run."""
-    firsts = [int.from_bytes(hashlib.sha256(str(s).encode()).digest()[:4], "little") if s else 0 for s in sources]
-    return jnp.asarray(np.concatenate([(first + np.arange(count)) % 2**32 for first in firsts]).astype(np.uint32))
 
 
 def far_parts(config: RunConfig, groups: int) -> Parts:

@@ -23,9 +23,9 @@ from urllib.parse import urlsplit, urlunsplit
 from aleazero.core.errors import AleaError
 from aleazero.observe.reports import RunReport
 from aleazero.runs import RunFolder
+from aleazero.runtimes.children import MOST_FAILURES, Child, Guard
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.board import State
-from aleazero.runtimes.redis.children import MOST_FAILURES, Child, Guard
 from aleazero.runtimes.redis.coordinator import Coordinator
 from aleazero.runtimes.redis.desk import HeadDesk
 from aleazero.runtimes.redis.home import Address, Home
@@ -159,7 +159,8 @@ class Head:
 
     def _child(self, role: str, arguments: list[str], environment: dict[str, str]) -> None:
         log = self._home.logs / f"{role}_1.log"
-        self._children[role] = Child(role, [*arguments, *(["--wait"] if role != "learner" else [])], environment, log)
+        command = ["aleazero.cli.main", *arguments, *(["--wait"] if role != "learner" else [])]
+        self._children[role] = Child(role, command, environment, log)
 
     def _access(self, name: str, address: Address) -> dict[str, str]:
         """What a worker of this machine needs, where nobody else can read it."""

@@ -186,6 +186,12 @@ class Intake:
         trim(self._link, self._keys, positions)
         self._trimmed, self._since_trim = positions, len(positions)  # the last of each stays
 
+    def report(self, where: dict[str, Any]) -> None:
+        """Nothing: the head says who takes part."""
+
+    def close(self) -> None:
+        """Nothing is held: the link is the run's."""
+
     def backlog_rows(self) -> int:
         """Rows that wait in the streams, about."""
         return max(self._reader.waiting(self._workers()) - self._since_trim, 0) * self._schema.rows

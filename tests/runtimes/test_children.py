@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from aleazero.runtimes.redis.children import Child
-from aleazero.runtimes.redis.guard import _alive
+from aleazero.runtimes.children import Child
+from aleazero.runtimes.guard import _alive
 
 ROOT = Path(__file__).parents[3]
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 HEAD = """
 import subprocess, sys, time
-from aleazero.runtimes.redis.children import Guard
+from aleazero.runtimes.children import Guard
 code = {"soft": "import time; print('up', flush=True); time.sleep(60)", "hard": sys.argv[1]}
 children = [
     subprocess.Popen([sys.executable, "-c", code[kind]], start_new_session=True, stdout=subprocess.PIPE)

@@ -1,6 +1,6 @@
 """Ends a head's processes when the head itself is gone, however it went: a small process that waits for that.
 
-Run as `python -m aleazero.runtimes.redis.guard SECONDS`, of patience. It reads lines: `+PID`, a process group to look
+Run as `python -m aleazero.runtimes.guard SECONDS`, of patience. It reads lines: `+PID`, a process group to look
 after; `*PID`, one that the others need; `-PID`, one that has ended. The end of the input is the end of the head: then
 all are asked to end, and after a while made to, those that the others need last. Knows only numbers.
 """

@@ -1,7 +1,7 @@
-"""The processes that a head starts: each with a log of its own, started again when it ends before it should.
+"""Processes that a run starts: each with a log of its own, started again when it ends before it should.
 
-Each is in a session of its own, so that Ctrl-C reaches the head alone. Secrets go by the environment, which only their
-owner can read, never by the command line. Knows processes; not what they do.
+Each is in a session of its own, so that Ctrl-C reaches their parent alone. Secrets go by the environment, which only
+their owner can read, never by the command line. Knows processes; not what they do.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MOST_FAILURES = 4  # in a row, of a process that must not fail
 class Child:
     """A process, from start to start."""
 
-    def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        """`arguments` are those of `alea`."""
+    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        """`command` is a module and its arguments, for this Python."""
         self.name, self.log = name, log
-        self._command = [sys.executable, "-m", "aleazero.cli.main", *arguments]
+        self._command = [sys.executable, "-m", *command]
         self._environment = {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
@@ -42,12 +42,13 @@ class Child:
         """Its number, while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def start(self) -> int:
-        """Starts it; its number."""
+    def start(self, more: Sequence[str] = (), files: Sequence[int] = ()) -> int:
+        """Starts it, with `more` arguments and these open files; its number."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with open(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                [*self._command, *more],
+                pass_fds=files,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -98,7 +99,7 @@ class Child:
 
 
 class Guard:
-    """The process that ends the others when this one is gone (`aleazero.runtimes.redis.guard`)."""
+    """The process that ends the others when this one is gone (`aleazero.runtimes.guard`)."""
 
     def __init__(self, patience: float = PATIENCE_SECONDS) -> None:
         """`patience` is how long a process may take to come to a good end, in seconds."""
@@ -109,7 +110,7 @@ class Guard:
     def watch(self, groups: Sequence[int], needed: Sequence[int] = ()) -> None:
         """Keeps it up to date; those that are `needed` by the others are ended last."""
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-m", "aleazero.runtimes.redis.guard", str(self._patience)]
+            command = [sys.executable, "-m", "aleazero.runtimes.guard", str(self._patience)]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
             self._said = []
         wanted = [f"*{group}" for group in needed] + [f"+{group}" for group in groups]

@@ -1,0 +1,160 @@
+"""Producers in processes of their own: nothing is lost, whoever dies comes back, nobody is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aleazero.config import RunConfig
+from aleazero.core.errors import ConfigError
+from aleazero.core.records import Trajectory
+from aleazero.observe.jsonl import read_jsonl
+from aleazero.runtimes.milestones import Count, Milestones
+from aleazero.runtimes.processes import Place, Producers, ProducersFailed
+from aleazero.runtimes.start import resume, start
+from tests.runtimes.support import (  # noqa: F401 - fixtures
+    programs,
+    quick_programs,
+    shared_parts,
+    tiny,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_programs")
+TWO = tiny("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096")
+
+
+class Sink:
+    """Takes its time."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds, self.sources, self.games = seconds, [], 0
+
+    def add(self, slab: Trajectory, source: int = 0) -> None:
+        time.sleep(self.seconds)
+        self.sources.append(source)
+        self.games += int((slab.ended | slab.truncated).sum())
+
+
+def producers(sink: Any, tmp_path: Path, config: RunConfig = TWO) -> Producers:
+    import jax
+
+    parts = shared_parts(config)
+    place = Place(jax.eval_shape(parts.model.init, jax.random.key(0)))
+    place.weights.publish(0, jax.jit(parts.model.init)(jax.random.key(0)))
+    return Producers(parts, sink, place, logs=tmp_path / "logs", root=tmp_path)
+
+
+def taken(made: Producers, count: int, seconds: float = 120.0) -> None:
+    end, before = time.monotonic() + seconds, made.rows
+    while made.rows < before + count * made._schema.rows:
+        assert time.monotonic() < end, "no slab came"
+        made.step()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_nothing_is_lost_with_a_short_queue_and_a_slow_learner(tmp_path: Path) -> None:
+    sink = Sink(0.02)
+    made = producers(sink, tmp_path)
+    try:
+        taken(made, 40)
+        pids = [child.pid for child in made._children]
+        assert len(set(sink.sources)) == 2
+        assert sum(made._taken.values()) == 40, "every number came, in order"
+        assert made._queue.qsize() <= 2
+        report = made.report({"step": 0, "rows": made.rows, "seconds": 1.0})
+        assert report.processes == 2
+        assert report.waiting_share > 0
+        assert report.rows_per_second > report.taken_per_second > 0
+    finally:
+        made.close()
+    assert not any(pid and alive(pid) for pid in pids)
+
+
+def test_a_producer_that_is_killed_comes_back_with_other_games(tmp_path: Path) -> None:
+    sink = Sink()
+    made = producers(sink, tmp_path)
+    try:
+        taken(made, 4)
+        first = made._children[0].pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        end = time.monotonic() + 120
+        while len(set(sink.sources)) < 3:
+            assert time.monotonic() < end, "it did not come back"
+            made.step()
+        assert made._restarts == 1
+    finally:
+        made.close()
+
+
+def test_a_slab_that_is_missing_is_seen(tmp_path: Path) -> None:
+    made = producers(Sink(), tmp_path)
+    try:
+        taken(made, 2)
+        source = next(iter(made._taken))
+        made._taken[source] += 1
+        with pytest.raises(ProducersFailed, match="is missing"):
+            taken(made, 20)
+    finally:
+        made.close()
+
+
+def test_a_run_ends_after_so_many_games_and_goes_on(tmp_path: Path) -> None:
+    config = tiny(
+        *("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096"),
+        *("total_rows=1000000", "total_games=300", "checkpoint.every_games=100", "evaluate.opponents=random"),
+    )
+    finished = start(config, tmp_path, name="it", quiet=True)
+    assert finished.status == "done"
+    reports = read_jsonl(finished.folder.metrics_file)
+    games = [report["games"] for report in reports if report["kind"] == "selfplay"][-1]
+    assert 300 <= games < 400
+    told = [report for report in reports if report["kind"] == "producers"]
+    assert told
+    assert told[-1]["queue_size"] == 2
+    assert sum(report["kind"] == "checkpoint" for report in reports) >= 3
+    again = resume("it", tmp_path, assignments=["total_games=400"], quiet=True)
+    assert again.status == "done"
+    reports = read_jsonl(finished.folder.metrics_file)
+    assert [report["games"] for report in reports if report["kind"] == "selfplay"][-1] >= 400
+
+
+def test_milestones_go_by_rows_games_or_epochs() -> None:
+    by_games = Milestones(tiny("total_games=10", "checkpoint.every_games=4", "evaluate.every_rows=100"))
+    assert by_games.count_games
+    assert not by_games.over(Count(0, 9, 0))
+    assert by_games.over(Count(0, 10, 0))
+    assert by_games.over(Count(2560, 0, 0))
+    assert by_games.save(Count(0, 3, 0), Count(1, 4, 0))
+    assert not by_games.save(Count(0, 4, 0), Count(640, 7, 0))
+    assert by_games.measure(Count(99, 0, 0), Count(100, 0, 0))
+    assert not by_games.measure(Count(99, 0, 0), Count(100, 10, 0)), "the last match comes by itself"
+    by_rows = Milestones(tiny())
+    assert not by_rows.count_games
+    assert by_rows.save(Count(639, 0, 0), Count(640, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("producers.workers=-1", "producers.workers is -1; it must be at least 0"),
+        ("producers.queue_size=0", "producers.queue_size is 0; it must be at least 1"),
+        ("total_games=-1", "total_games is -1; it must not be negative"),
+        ("selfplay.epsilon=1", "selfplay.epsilon is 1.0; it must be in [0, 1)"),
+    ],
+)
+def test_bad_settings_are_said(given: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        tiny(given)
+    assert said in str(caught.value)
