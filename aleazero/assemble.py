@@ -29,7 +29,7 @@ from aleazero.learn import losses, targets, update
 from aleazero.models.build import Model, build_model
 from aleazero.play.luck import luck
 from aleazero.play.match import MatchResult, play_match
-from aleazero.play.rollout import Games, Pace, Rollout
+from aleazero.play.rollout import Games, GivingUp, Pace, Rollout
 from aleazero.play.turns import TurnRollout
 from aleazero.players import AnyPlayer, TurnNetworkPlayer, endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
@@ -259,7 +259,18 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         return TurnRollout(search=Plies(search, config.search.ply), look_ahead=look_ahead, **common)
     tree_search = build_search(game, config.search)
     keeping = Reusing(tree_search) if config.search.reuse else tree_search
-    return Rollout(search=keeping, evaluate=model.evaluate, opine=model.opinion, epsilon=play.epsilon, **common)
+    giving_up = None
+    if play.resign:
+        most = max(outcome.points for outcome in game.spec.outcomes)
+        giving_up = GivingUp(play.resign, play.resign_moves, play.resign_check, most)
+    return Rollout(
+        search=keeping,
+        evaluate=model.evaluate,
+        opine=model.opinion,
+        epsilon=play.epsilon,
+        giving_up=giving_up,
+        **common,
+    )
 
 
 def _any_of(starts: list[Callable[[Array], Any]]) -> Callable[[Array], Any]:

@@ -1,4 +1,5 @@
-"""Games of chess written down: those of a match while it is played, and those of self-play out of a run's replay log.
+"""Games of chess written down: those of a match while it is played, and those of self-play out of a run's replay log;
+and how far off a network is in the positions of those.
 
 Matches know players by what they choose, so games are taken down by players that pass on what others choose. Random
 opening moves are nobody's choice: such a game is written from the position after them.
@@ -7,16 +8,20 @@ opening moves are nobody's choice: such a game is written from the position afte
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.core.records import Trajectory
+from aleazero.core.opinions import certain, seen_by_seat
+from aleazero.core.records import Trajectory, Weights
 from aleazero.games.chess.game import Chess, ChessState
 from aleazero.games.chess.pgn import pgn_of
+from aleazero.models.build import Model
 from aleazero.play.episodes import Episode, EpisodeAssembler
 from aleazero.play.match import Player
 from aleazero.players import NetworkPlayer
@@ -112,17 +117,61 @@ def selfplay_games(run: RunFolder) -> Iterator[Episode]:
         return
     log = ReplayLog(logs[-1])
     fields = {field.name for field in dataclasses.fields(Trajectory)}
+    needed = fields - {"resign"}
     seed, lost = run.read_config().seed, int(log.first_number > 0)  # games under way at a cut have lost their beginning
     assemblers: dict[int, EpisodeAssembler] = {}  # by source: each plays games of its own, in order
     moves: dict[int, int] = {}
     for number, arrays in log.read(log.first_number, log.next_number):
-        missing = sorted(fields - arrays.keys())
+        missing = sorted(needed - arrays.keys())
         if missing:
             raise ReplayLogError(f"record {number} of {logs[-1]} has no {', '.join(missing)}: another version wrote it")
-        known: dict[str, Any] = {name: arrays[name] for name in fields}
+        known: dict[str, Any] = {name: arrays[name] for name in fields & arrays.keys()}
         slab, source = Trajectory(**known), int(arrays.get("source", 0))
         length, lanes = slab.action.shape
         assembler = assemblers.setdefault(source, EpisodeAssembler(seed, np.arange(lanes)))
         first = moves.setdefault(source, lost)
         moves[source] = first + length
         yield from assembler.add(first, slab)
+
+
+CHUNK = 128  # positions judged at a time
+
+
+@functools.cache
+def _losses(game: Chess, model: Model) -> Callable[..., Array]:
+    """Of a chunk of positions, compiled."""
+
+    def of(
+        weights: Weights, packed: Array, to_play: Array, actions: Array, policy: Array, searched: Array, result: Array
+    ) -> Array:
+        states = jax.vmap(game.unpack)(packed)
+        output = model.apply(weights, jax.vmap(game.observe)(states))
+        opinion = model.opinion_of(output)
+        points = jnp.broadcast_to(jnp.nan_to_num(result), to_play.shape)
+        target = seen_by_seat(game.spec, certain(game.spec, points, opinion.shape[-1]), to_play)
+        by_result = -(target * jnp.log(jnp.maximum(opinion, 1e-9))).sum(-1)
+        assert output.logits is not None
+        legal = jax.vmap(game.legal_list)(states)
+        known = jnp.take_along_axis(output.logits, jnp.maximum(legal, 0).astype(jnp.int32), -1)
+        total = jax.nn.logsumexp(jnp.where(legal >= 0, known, -jnp.inf), -1, keepdims=True)
+        chosen = jnp.take_along_axis(output.logits, jnp.maximum(actions, 0).astype(jnp.int32), -1) - total
+        by_policy = -(jnp.where(actions >= 0, policy.astype(jnp.float32) * chosen, 0.0)).sum(-1)
+        return jnp.where(jnp.isnan(result), 0.0, by_result) + jnp.where(searched, by_policy, 0.0)
+
+    return jax.jit(of)
+
+
+def losses(game: Chess, model: Model, weights: Weights, episode: Episode) -> np.ndarray:
+    """`[L]`: how far off the network is at each move of a game: by its result, and by the search's policy.
+
+    NaN where a random move was played: what followed says nothing of the position. Games we stopped have no result.
+    """
+    moves = episode.moves
+    result = float(moves.points[-1]) if moves.ended[-1] else np.nan
+    fields = (moves.state, moves.to_play, moves.actions, moves.policy, moves.searched)
+    found = []
+    for at in range(0, len(episode), CHUNK):
+        places = np.minimum(np.arange(at, at + CHUNK), len(episode) - 1)  # one shape for all
+        chunk = [jnp.asarray(field[places]) for field in fields]
+        found.append(np.asarray(_losses(game, model)(weights, *chunk, jnp.float32(result))))
+    return np.where(moves.random, np.nan, np.concatenate(found)[: len(episode)])

@@ -97,10 +97,10 @@ class RunConfig:
             found.append(f"evaluate.luck needs search.kind 'expectimax', not {self.search.kind!r}")
         if self.selfplay.every_roll and self.search.kind != "expectimax":
             found.append(f"selfplay.every_roll needs search.kind 'expectimax', not {self.search.kind!r}")
-        if self.selfplay.epsilon and self.search.kind == "expectimax":
-            found.append(
-                f"selfplay.epsilon is {self.selfplay.epsilon}; whole turns (search.kind 'expectimax') have none"
-            )
+        for name in ("epsilon", "resign"):
+            if getattr(self.selfplay, name) and self.search.kind == "expectimax":
+                value = getattr(self.selfplay, name)
+                found.append(f"selfplay.{name} is {value}; whole turns (search.kind 'expectimax') have none")
         epochs = {
             "selfplay.temperature_epochs": self.selfplay.temperature_epochs,
             "selfplay.rest_while_training": self.selfplay.rest_while_training,
@@ -122,6 +122,11 @@ class RunConfig:
             if name not in game.starts:
                 known = game.starts or ["none: leave it out"]
                 found.append(f"selfplay.starts: {UnknownName(f'start of {game.spec.name}', name, known)}")
+        points = {abs(outcome.points) for outcome in game.spec.outcomes}
+        if self.selfplay.resign and (game.spec.num_players != 2 or len(points - {0.0}) != 1):
+            found.append(
+                f"selfplay.resign is {self.selfplay.resign}; {game.spec.name} is no game of two who win or lose all"
+            )
         games = self.selfplay.num_games * max(self.producers.workers, 1)
         slab = games * self.selfplay.moves_per_rollout
         slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2 if self.targets.wait else 2

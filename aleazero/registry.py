@@ -1,7 +1,8 @@
-"""Networks by name from MLflow's model registry: `NAME[@ALIAS]`, where the alias is `champion` if left out.
+"""Networks by name from a model registry: `NAME[@ALIAS]`, where the alias is `champion` if left out.
 
-The registry is the server that ALEA_MLFLOW_URL (or MLFLOW_TRACKING_URI) names, else the database beside the runs. What
-is registered is a folder as `aleazero.export` writes it, with its checksums. Knows no game.
+The registry is the MLflow server that ALEA_MLFLOW_URL (or MLFLOW_TRACKING_URI) names; else what lies beside the runs:
+the shelf of files (`aleazero.shelf`) if it has the model, or MLflow's database. What is registered is a folder as
+`aleazero.export` writes it, with its checksums. Knows no game.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
 from aleazero.observe.mlflow_client import CHAMPION, connect, import_mlflow, local_uri
 from aleazero.observe.settings import DESK
+from aleazero.shelf import Shelf, shelves
 
 URL_VARIABLE = "ALEA_MLFLOW_URL"
 
@@ -26,12 +28,19 @@ def registered_folder(text: str, root: Path) -> Path:
     name, _, alias = text.partition("@")
     if not name:
         raise ConfigError(f"'registry:{text}' names no model; write registry:NAME[@ALIAS]")
-    uri = os.environ.get(URL_VARIABLE) or os.environ.get("MLFLOW_TRACKING_URI") or local_uri(root)
-    if uri == local_uri(root) and not Path(uri.removeprefix("sqlite:///")).exists():
-        raise ConfigError(
-            f"'registry:{text}': nothing is registered beside the runs in {root}: train with --mlflow local, or name a "
-            f"server by {URL_VARIABLE}"
-        )
+    server = os.environ.get(URL_VARIABLE) or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = server or local_uri(root)
+    if not server:
+        known = shelves(root)
+        if name in known:
+            return Shelf(root, name).folder(alias or CHAMPION)
+        if not Path(uri.removeprefix("sqlite:///")).exists():
+            if known:
+                raise UnknownName("registered model", name, known)
+            raise ConfigError(
+                f"'registry:{text}': nothing is registered beside the runs in {root}: train a run that is measured "
+                f"(evaluate.opponents) to its end, or name a server by {URL_VARIABLE}"
+            )
     client = connect(uri)
     mlflow = import_mlflow()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import signal
@@ -24,6 +25,8 @@ from aleazero.engines import EngineError
 from aleazero.engines.stockfish import DEBIAN_PLACE
 from aleazero.games.chess.epd import parse_epd
 from aleazero.games.registry import make_game
+from aleazero.models.build import ModelConfig, build_model
+from aleazero.play.episodes import Episode
 from aleazero.players import make_player
 from aleazero.replay.log import ReplayLog
 from aleazero.result_record import describe
@@ -206,7 +209,7 @@ def test_games_of_self_play_come_out_of_the_replay_log(tmp_path: Path) -> None:
             "source": np.int64(0),
         }
         arrays["points"] = arrays["points"].astype(np.float32)
-        assert Trajectory.__dataclass_fields__.keys() <= arrays.keys()
+        assert Trajectory.__dataclass_fields__.keys() - {"resign"} <= arrays.keys()
         log.append(slab, arrays)
     log.close()
     (episode,) = chess_games.selfplay_games(run)
@@ -215,3 +218,31 @@ def test_games_of_self_play_come_out_of_the_replay_log(tmp_path: Path) -> None:
     assert [move.uci() for move in read.mainline_moves()] == mates[:4]
     assert read.headers["Result"] == "0-1"
     assert [node.eval() is None for node in read.mainline()] == [True, False, False, False]
+    check_losses(episode)
+
+
+def check_losses(episode: Episode) -> None:
+    """Against the same by hand: Black has won, and every position says that White is to move."""
+    model = build_model(ModelConfig(width=8, blocks=1, head_width=4), GAME.spec)
+    weights = jax.jit(model.init)(jax.random.key(0))
+    output = jax.jit(model.apply)(weights, jax.vmap(lambda p: GAME.observe(GAME.unpack(p)))(episode.moves.state))
+    lost = [outcome.points for outcome in GAME.spec.outcomes].index(-1.0)
+    by_result = -np.asarray(jax.nn.log_softmax(output.value))[:, lost]
+    found = chess_games.losses(GAME, model, weights, episode)
+    np.testing.assert_allclose(found, [np.nan, *by_result[1:]], rtol=1e-5)
+    legal = [
+        [action for action in np.asarray(GAME.legal_list(GAME.unpack(p))) if action >= 0] for p in episode.moves.state
+    ]
+    logits = np.asarray(output.logits)
+    by_policy = np.array([
+        np.log(np.exp(logits[row, legal[row]]).sum()) - logits[row, action]
+        for row, action in enumerate(episode.moves.action)
+    ])  # fmt: skip
+    searched = dataclasses.replace(
+        episode.moves,
+        searched=np.ones(4, bool),
+        actions=episode.moves.action[:, None].astype(np.int16),
+        policy=np.ones((4, 1), np.float16),
+    )
+    found = chess_games.losses(GAME, model, weights, dataclasses.replace(episode, moves=searched))
+    np.testing.assert_allclose(found[1:], (by_result + by_policy)[1:], rtol=1e-4)

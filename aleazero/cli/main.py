@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from aleazero import __version__
-from aleazero.cli import balatro_tree, cluster, strength
+from aleazero.cli import balatro_tree, cluster, strength, train_tree
 from aleazero.cli.desk import Telling, monitor_app
 from aleazero.cli.options import (
     Device,
@@ -47,9 +47,11 @@ app.command(runs_app)
 app.command(cluster.head_app)
 app.command(cluster.worker_app)
 app.command(monitor_app)
+app.command(train_tree.train)
 app.command(strength.uci)
 runs_app.command(strength.runs_elo, name="elo")
 runs_app.command(strength.runs_pgn, name="pgn")
+runs_app.command(strength.runs_worst, name="worst")
 balatro_tree.register(app)
 
 
@@ -94,42 +96,6 @@ def show(
     from aleazero.cli import show as command
 
     return command.show(game, position, as_json)
-
-
-@app.command
-def train(
-    game: Annotated[str | None, Parameter(help="A game's name; a settings file may name it instead.")] = None,
-    *,
-    preset: Annotated[
-        str, Parameter(help="quick, standard or strong; backgammon also has alphazero and classic.")
-    ] = "standard",
-    config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
-    sets: Sets = None,
-    name: Annotated[str | None, Parameter(help="The run's name.")] = None,
-    runs: Runs = None,
-    seconds: Seconds = None,
-    device: Device = "auto",
-    profile: Profile = False,
-    print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
-    telling: Telling = Telling(),  # noqa: B008 - frozen
-    as_json: Json = False,
-) -> int:
-    """Train an agent by self-play, from nothing but the rules."""
-    compute_on(device)
-    from aleazero.cli import train as command
-
-    return command.train(
-        game,
-        preset=preset,
-        file=config,
-        assignments=[*(sets or []), *telling.assignments()],
-        name=name,
-        runs=runs,
-        seconds=seconds,
-        profile=profile,
-        print_config=print_config,
-        as_json=as_json,
-    )
 
 
 @app.command(name="eval")

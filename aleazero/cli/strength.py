@@ -1,4 +1,4 @@
-"""The command trees of `alea uci`, `alea runs elo` and `alea runs pgn`. Imports nothing heavy: `--help` shows them."""
+"""The command trees of `alea uci`, `alea runs elo`, `pgn` and `worst`. Imports nothing heavy: `--help` shows them."""
 
 from __future__ import annotations
 
@@ -69,3 +69,21 @@ def runs_pgn(
     from aleazero.cli import versions as command
 
     return command.pgn(name, out=out, games=games, force=force, runs=runs)
+
+
+def runs_worst(
+    name: SomeRun = None,
+    *,
+    count: Annotated[int, Parameter(help="How many positions.")] = 20,
+    out: Annotated[Path | None, Parameter(help="A file for them, as EPD; printed if left out.")] = None,
+    games: Annotated[int | None, Parameter(help="Of the last so many games; of all in the log if left out.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Write over a file that is there.")] = False,
+    runs: Runs = None,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> int:
+    """Name the positions of a chess run's self-play that its network gets most wrong."""
+    compute_on(device)
+    from aleazero.cli import versions as command
+
+    return command.worst(name, count=count, out=out, games=games, force=force, runs=runs, as_json=as_json)

@@ -9,6 +9,7 @@ from pathlib import Path
 from aleazero.bench.profiles import with_num_games
 from aleazero.cli.common import active_run
 from aleazero.cli.main import print_json
+from aleazero.cli.train_tree import Flags
 from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
@@ -24,6 +25,7 @@ def train(
     preset: str,
     file: Path | None,
     assignments: list[str],
+    flags: Flags,
     name: str | None,
     runs: Path | None,
     seconds: float | None,
@@ -33,6 +35,11 @@ def train(
 ) -> int:
     """Trains a new run."""
     use_every_core()
+
+    def batch_size(more: list[str]) -> int:
+        return resolve(game, preset=preset, file=file, assignments=[*assignments, *more]).learn.batch_size
+
+    assignments = [*assignments, *flags.assignments(batch_size)]
     config = resolve(game, preset=preset, file=file, assignments=assignments)
     config, told = with_num_games(config, preset, file, assignments)
     if told:

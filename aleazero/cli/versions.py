@@ -1,4 +1,4 @@
-"""`alea runs elo` and `alea runs pgn`: the versions of a run against each other; its games of self-play, written."""
+"""`alea runs elo`, `pgn`, `worst`: a run's versions against each other, its games of self-play, what it gets wrong."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from pathlib import Path
 import numpy as np
 
 from aleazero import checkpoint as checkpoints
-from aleazero.chess_games import episode_pgn, selfplay_games
+from aleazero.chess_games import episode_pgn, losses, selfplay_games
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
 from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.games.chess.game import Chess
+from aleazero.games.chess.pgn import worst_positions
 from aleazero.ladder import fit_elo
 from aleazero.observe.jsonl import replace_file
+from aleazero.play.episodes import Episode
 from aleazero.play.match import play_match
 from aleazero.play.ratings import results_from_points
+from aleazero.players import load_run_weights
 from aleazero.result_record import place_problems
-from aleazero.runs import runs_root
+from aleazero.runs import RunFolder, runs_root
 
 REACH = 2  # how many versions on a version's last opponent is
 
@@ -94,11 +97,48 @@ def elo(
 
 def pgn(name: str | None, *, out: Path, games: int | None, force: bool, runs: Path | None) -> int:
     """Writes the last games of self-play that the run's replay log still holds."""
+    run, game, found = _games_of(name, "games of chess are written as PGN", out, games, force, runs)
+    replace_file(out, "\n".join(episode_pgn(game, one, f"self-play of {run.name}") for one in found).encode())
+    print(f"{len(found)} games written to {out}")
+    return 0
+
+
+def worst(
+    name: str | None, *, count: int, out: Path | None, games: int | None, force: bool, runs: Path | None, as_json: bool
+) -> int:
+    """Names the positions of self-play where the newest weights are furthest off."""
+    keep_compiled_programs()
+    if count < 1:
+        raise ConfigError(f"count is {count}; it must be at least 1")
+    run, game, found = _games_of(name, "positions of chess are named by FEN", out, games, force, runs)
+    model, weights = load_run_weights(run.name, game, run.path.parent)
+    if not model.config.policy:
+        raise ConfigError(f"the network of {run.name} has no policy, so its losses are not known")
+    lines = worst_positions(
+        game,
+        np.concatenate([one.moves.state for one in found]),
+        np.concatenate([losses(game, model, weights, one) for one in found]),
+        count,
+    )
+    if as_json:
+        print_json({"run": run.name, "games": len(found), "positions": lines})
+    elif out is None:
+        print("\n".join(lines))
+    else:
+        replace_file(out, ("\n".join(lines) + "\n").encode())
+        print(f"{len(lines)} positions of {len(found)} games written to {out}")
+    return 0
+
+
+def _games_of(
+    name: str | None, why: str, out: Path | None, games: int | None, force: bool, runs: Path | None
+) -> tuple[RunFolder, Chess, list[Episode]]:
+    """A run, its game, and the last games of self-play that its replay log holds."""
     run = active_run(runs_root(runs), name)
     game = game_of(run.read_config().game)
-    problems = [problem.replace("record", "out", 1) for problem in place_problems(out, force)]
+    problems = [problem.replace("record", "out", 1) for problem in place_problems(out, force)] if out else []
     if not isinstance(game, Chess):
-        problems.append(f"{run.name} is a run of {game.spec.name}; games of chess are written as PGN")
+        problems.append(f"{run.name} is a run of {game.spec.name}; {why}")
     if games is not None and games < 1:
         problems.append(f"games is {games}; it must be at least 1")
     if problems:
@@ -108,6 +148,4 @@ def pgn(name: str | None, *, out: Path, games: int | None, force: bool, runs: Pa
     found = found if games is None else found[-games:]
     if not found:
         raise ConfigError(f"the replay log of {run.name} holds no whole game (replay.log must be true)")
-    replace_file(out, "\n".join(episode_pgn(game, one, f"self-play of {run.name}") for one in found).encode())
-    print(f"{len(found)} games written to {out}")
-    return 0
+    return run, game, found

@@ -9,6 +9,9 @@ from jax import Array
 
 from aleazero.core.struct import struct
 
+# What `Trajectory.resign` says. A game that could have been given up may be played on, to see who was right.
+NOT_RESIGNED, RESIGNED, RIGHT, WRONG = range(4)
+
 Weights = Any  # a pytree of parameters, or () for evaluators without any
 
 
@@ -65,6 +68,7 @@ class Trajectory:
     truncated: Array  # [T, B] bool: we stopped the game after this move: it has no outcome
     points: Array  # [T, B] float32: seat 0's final points where ended, else 0
     fingerprint: Array  # [T, B] uint32: of the game's moves so far, this one and nature's included
+    resign: Array | None = None  # [T, B] int8, where games may be given up: NOT_RESIGNED, RESIGNED, RIGHT or WRONG
 
 
 @struct

@@ -14,6 +14,7 @@ from aleazero.observe.reports import AlarmReport, EvalReport, LearnReport, Repor
 LEAST_VARIANCE = 1e-4  # of value targets: below it all games look alike
 LEAST_ENTROPY = 0.02  # of the policy targets, as a share of a uniform policy's
 MOST_DUPLICATES = 0.5  # of the games that ended
+MOST_WRONG_RESIGNS = 0.05  # of the games that were played on to see
 ENOUGH_GAMES = 32  # before games are judged
 STALE_UPDATES = 10_000  # versions that an actor may lag behind
 
@@ -102,6 +103,13 @@ def _playing(report: SelfPlayReport) -> Iterator[Alarm]:
             f"policy targets have an entropy of {report.policy_entropy:.3g} nats where a uniform policy has "
             f"{report.legal_entropy:.3g}: play has become deterministic",
             "selfplay.temperature, selfplay.noise_fraction, selfplay.gumbel_scale",
+        )
+    if report.resign_wrong > MOST_WRONG_RESIGNS * report.resign_checked and report.resign_checked >= ENOUGH_GAMES:
+        yield Alarm(
+            "warn",
+            "games given up too early",
+            f"{report.resign_wrong} of {report.resign_checked} games that could have been given up were not lost",
+            "selfplay.resign, selfplay.resign_moves",
         )
     if report.duplicate_fraction > MOST_DUPLICATES and report.finished >= ENOUGH_GAMES:
         yield Alarm(

@@ -112,6 +112,16 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("policy_entropy_nats", "Entropy of the policy targets", "selfplay", "policy_entropy"),
     _gauge("legal_entropy_nats", "Entropy of a uniform policy, in the same positions", "selfplay", "legal_entropy"),
     _gauge("game_outcome_ratio", "How games ended for seat 0", "selfplay", "outcomes", "outcome"),
+    _gauge("games_resigned_ratio", "Share of games that were given up", "selfplay", "resigned_fraction"),
+    _gauge("resigns_checked", "Games played on that could have been given up", "selfplay", "resign_checked"),
+    _gauge("resigns_wrong", "Of them, games that were not lost", "selfplay", "resign_wrong"),
+    # Producers.
+    _gauge("producers", "Processes that play for the run", "producers", "processes"),
+    _counter("producer_restarts_total", "How often one was started again", "producers", "restarts"),
+    _gauge("producer_rows_per_second", "As fast as they play, waiting left out", "producers", "rows_per_second"),
+    _gauge("producer_taken_rows_per_second", "Positions a second that the run took", "producers", "taken_per_second"),
+    _gauge("producer_waiting_ratio", "Share of their time until the run had room", "producers", "waiting_share"),
+    _gauge("producer_queue_slabs", "Slabs that wait for the run", "producers", "queue"),
     # Evaluation.
     _gauge("evaluation_score", "Wins and half the draws, over the games", "eval", "score", "opponent"),
     _gauge("evaluation_score_low", "Lower end of its 95 % interval", "eval", "score_low", "opponent"),

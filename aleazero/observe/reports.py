@@ -74,6 +74,9 @@ class SelfPlayReport(Report):
     policy_entropy: float  # of the policy targets, in nats
     legal_entropy: float  # of a uniform policy in the same positions
     outcomes: dict[str, float]  # how games ended for seat 0, as shares
+    resigned_fraction: float = 0.0  # of the games that ended: given up
+    resign_checked: int = 0  # of them: could have been given up and were played on, to see
+    resign_wrong: int = 0  # of them: not lost after all
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,6 +32,7 @@ class ObserveConfig:
     mlflow: str = ""  # "local": a database beside the runs; http://...: a tracking server; "": none
     mlflow_checkpoint_steps: int = 1000  # updates between two checkpoints that are kept there; 0: none
     mlflow_model: str = ""  # the registered model that the best weights become a version of; the game's name if empty
+    register: bool = True  # without MLflow: the best weights of a run that is done become a version in files
     wandb: Literal["off", "offline", "online"] = "off"
     wandb_project: str = "aleazero"
 

@@ -19,7 +19,7 @@ from jax import Array
 
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, gumbel_noise, lane_keys, lane_words, mix, role_key, unit
-from aleazero.core.records import Evaluate, Opine, Trajectory, Weights
+from aleazero.core.records import NOT_RESIGNED, RESIGNED, RIGHT, WRONG, Evaluate, Opine, Trajectory, Weights
 from aleazero.core.schedule import Schedule
 from aleazero.core.scopes import part
 from aleazero.core.struct import replace, struct, where_lanes
@@ -38,6 +38,11 @@ class SelfPlayConfig:
     start_plies: int | None = None  # games that begin there are cut after so many plies; None: played to the end
     rest_while_training: bool = False  # far workers wait while an epoch is trained: one device can then serve both
     random_plies: int = 0  # each game begins with 0 to this many random moves
+    # A game is given up when for so many moves in a row the search gives one side no more than -resign: 0: never. Some
+    # games are played on all the same, to see how often that side would not have lost.
+    resign: float = 0.0
+    resign_moves: int = 6
+    resign_check: float = 0.1  # share of the games
     epsilon: float = 0.0  # share of the other moves that are random all the same; what the search found is learned
     teacher: str | None = None  # a network (run:NAME, path:FOLDER, bundled) that plays and opines in the run's place
     every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
@@ -55,12 +60,15 @@ class SelfPlayConfig:
     def problems(self) -> list[str]:
         """What is wrong with it."""
         least = {"num_games": 1, "moves_per_rollout": 1, "random_plies": 0, "fast_simulations": 1}
-        least["temperature_epochs"] = 0
+        least |= {"temperature_epochs": 0, "resign_moves": 1}
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v
         ]
-        if not 0 <= self.epsilon < 1:
-            found.append(f"epsilon is {self.epsilon}; it must be in [0, 1)")
+        for name in ("epsilon", "resign"):
+            if not 0 <= getattr(self, name) < 1:
+                found.append(f"{name} is {getattr(self, name)}; it must be in [0, 1)")
+        if not 0 <= self.resign_check <= 1:
+            found.append(f"resign_check is {self.resign_check}; it must be in 0..1")
         for name in ("full_search_fraction", "start_fraction"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name} is {getattr(self, name)}; it must be in (0, 1]")
@@ -76,6 +84,14 @@ class SelfPlayConfig:
 
 
 @struct
+class Doubt:
+    """What a game that may be given up remembers, `[B]` lanes."""
+
+    moves: Array  # [B] int32: in a row in which one side was seen to lose: below 0 seat 0, above 0 seat 1
+    loser: Array  # [B] int8: the seat that would have given up, in a game that is played on; -1: neither yet
+
+
+@struct
 class Games:
     """Games in flight, `[B]` lanes: all that is needed to go on with them."""
 
@@ -84,6 +100,7 @@ class Games:
     openings: Array  # [B] int32: random moves still to be played
     taste: Array  # [B] uint32: which actions this game's random moves prefer
     fingerprint: Array  # [B] uint32: of the moves so far
+    doubt: Doubt | None = None  # where games may be given up
 
 
 @struct
@@ -123,6 +140,39 @@ class KeepingSearch(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
+class GivingUp:
+    """When a game is given up, for games of two players who win or lose all."""
+
+    below: float  # 0 < below < 1: a side that the search gives no more than -below is seen to lose
+    moves: int  # in a row
+    check: float  # share of games that are played on
+    points: float  # what the winner gets
+
+    def none(self, lanes: Array) -> Doubt:
+        """Of games that have just begun."""
+        return Doubt(jnp.zeros(lanes.shape, jnp.int32), jnp.full(lanes.shape, -1, jnp.int8))
+
+    def judge(self, games: Games, value: Array, ended: Array, truncated: Array, points: Array) -> tuple[Doubt, Array]:
+        """Doubts after a move, and what `Trajectory.resign` says of it; `value` `[B]` is for to_play before it.
+
+        Sides agree: each move's value is its own player's, and all of a row must say the same.
+        """
+        assert games.doubt is not None
+        of_seat_0 = jnp.where(games.states.to_play == 0, value, -value)
+        side = jnp.where(of_seat_0 <= -self.below, -1, jnp.where(of_seat_0 >= self.below, 1, 0))
+        before = games.doubt.moves
+        moves = jnp.where(side == 0, 0, jnp.where(jnp.sign(before) == side, before, 0) + side)
+        lost = (jnp.abs(moves) >= self.moves) & ~ended
+        plays_on = unit(mix(games.taste, jnp.uint32(self.moves))) < self.check
+        unknown = games.doubt.loser < 0
+        loser = jnp.where(lost & plays_on & unknown, (moves > 0).astype(jnp.int8), games.doubt.loser)
+        held = jnp.where(loser == 0, points < 0, points > 0)  # what was thought of it
+        checked = jnp.where(ended & (loser >= 0), jnp.where(held, RIGHT, WRONG), NOT_RESIGNED)
+        resign = jnp.where(lost & ~plays_on & ~truncated, RESIGNED, checked)
+        return Doubt(moves, loser), resign.astype(jnp.int8)
+
+
+@dataclasses.dataclass(frozen=True)
 class Rollout:
     """Self-play of one game by one search and network. Holds no arrays."""
 
@@ -133,6 +183,7 @@ class Rollout:
     moves: int  # T
     random_plies: int
     epsilon: float = 0.0
+    giving_up: GivingUp | None = None
     other_start: Callable[[Array], Any] | None = None  # of one state, from a key
     other_fraction: float = 1.0  # the share of games that begin there
     other_plies: int | None = None  # how long they go on; None: to the end
@@ -181,7 +232,14 @@ class Rollout:
         after, drew = act(game, states, action, lane_keys(seed, Role.CHANCE, number, lanes))
         ply = games.ply + 1 + (drew >= 0)
         truncated = ~after.terminated & (ply >= game.spec.max_plies)
-        over = after.terminated | truncated
+        value, ended, points = improved_value(found), after.terminated, after.returns[:, 0]
+        doubt, resign = games.doubt, None
+        if self.giving_up is not None:
+            doubt, resign = self.giving_up.judge(games, value, ended, truncated, points)
+            gone = resign == RESIGNED
+            ended, truncated = ended | gone, truncated & ~gone
+            points = jnp.where(gone, self.giving_up.points * jnp.sign(doubt.moves), points)
+        over = ended | truncated
         if isinstance(self.search, KeepingSearch):
             kept = part("search")(self.search.follow)(tree, action, drew, ~over)
         fingerprint = mix(mix(games.fingerprint, action + 1), drew + 1)
@@ -192,16 +250,17 @@ class Rollout:
             policy=found.policy.astype(jnp.float16),
             action=action.astype(jnp.int16),
             opinion=self.opine(weights, jax.vmap(game.observe)(states)).astype(jnp.float16),
-            value=improved_value(found),
+            value=value,
             searched=jnp.broadcast_to(full, at_random.shape),
             random=at_random,
-            ended=after.terminated,
+            ended=ended,
             settled=jnp.zeros_like(at_random),
             truncated=truncated,
-            points=jnp.where(after.terminated, after.returns[:, 0], 0.0),
+            points=jnp.where(ended, points, 0.0),
             fingerprint=fingerprint,
+            resign=resign,
         )
-        going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint)
+        going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint, doubt)
         return (where_lanes(over, self._fresh(seed, number + 1, lanes), going), kept), row
 
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
@@ -209,7 +268,8 @@ class Rollout:
         games = begin(self, seed, number, lanes)
         settled, drew = draw(self.game, games.states, lane_keys(seed, Role.OPENING, number, lanes))
         fingerprint = mix(games.fingerprint, drew + 1)
-        return replace(games, states=settled, ply=games.ply + (drew >= 0), fingerprint=fingerprint)
+        doubt = None if self.giving_up is None else self.giving_up.none(lanes)
+        return replace(games, states=settled, ply=games.ply + (drew >= 0), fingerprint=fingerprint, doubt=doubt)
 
 
 class Beginning(Protocol):

@@ -31,6 +31,7 @@ class PlayStats:
     simulations: Array  # [] float32: evaluations asked for
     outcome_points: Array  # [T, B] float32: seat 0's points; NaN where no game ended
     fingerprints: Array  # [T, B] uint32: of games that ended or were stopped; 0 elsewhere
+    resigns: Array  # [4] int32: moves by what `Trajectory.resign` says of them
 
 
 class Actor:
@@ -76,6 +77,7 @@ def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayS
     uniform = jnp.log(jnp.maximum((slab.actions >= 0).sum(-1), 1).astype(jnp.float32))
     searched = jnp.maximum(slab.searched.sum(), 1)
     over = slab.ended | slab.truncated
+    said = jnp.zeros(slab.ended.shape, jnp.int8) if slab.resign is None else slab.resign
     # The budget is one for the whole batch, move by move.
     budget = jnp.where(slab.searched.any(-1), full_budget, fast_budget).astype(jnp.float32)
     return PlayStats(
@@ -86,6 +88,7 @@ def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayS
         simulations=budget.sum() * slab.ended.shape[1],
         outcome_points=jnp.where(slab.ended, slab.points, jnp.nan),
         fingerprints=jnp.where(over, slab.fingerprint, jnp.uint32(0)),
+        resigns=(said[..., None] == jnp.arange(4, dtype=jnp.int8)).sum((0, 1)),
     )
 
 

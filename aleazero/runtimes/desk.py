@@ -6,6 +6,7 @@ Knows every sink by name and none of them inside.
 from __future__ import annotations
 
 import logging
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from aleazero import __version__, export
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import build_parts
 from aleazero.config import RunConfig
-from aleazero.core.errors import MissingExtra
+from aleazero.core.errors import AleaError, MissingExtra
 from aleazero.core.settings import flatten
 from aleazero.observe.console import ConsoleSink
 from aleazero.observe.endpoint import Endpoint
@@ -24,7 +25,7 @@ from aleazero.observe.hardware import HardwareSampler
 from aleazero.observe.jsonl import JsonlSink
 from aleazero.observe.mlflow_client import local_artifacts, local_uri, need_mlflow
 from aleazero.observe.prometheus import PATH, PrometheusSink
-from aleazero.observe.reports import Report
+from aleazero.observe.reports import EvalReport, Report
 from aleazero.observe.settings import DESK, MLFLOW_LOCAL, ObserveConfig
 from aleazero.observe.sink import Fanout, Sink
 from aleazero.observe.targets import Target, write_targets
@@ -32,8 +33,11 @@ from aleazero.observe.tensorboard import TensorboardSink
 from aleazero.players import find_checkpoint
 from aleazero.runs import RunFolder
 from aleazero.runtimes.sender import Order, Sender
+from aleazero.shelf import Shelf
 
 logger = logging.getLogger(__name__)
+
+TENSORBOARD_VARIABLE = "TENSORBOARD_LOG_DIR"  # where set, every run has a folder of its name there
 
 
 def need_extras(settings: ObserveConfig) -> None:
@@ -50,8 +54,9 @@ def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, se
     """Where a run's reports go. `root` is where runs are kept; `sends`: to services elsewhere, too."""
     settings = config.observe
     fanout = Fanout([JsonlSink(folder.metrics_file)])  # the first one: others read what it writes
-    if settings.tensorboard:
-        fanout.add(TensorboardSink(folder.path / "tensorboard"))
+    shared = os.environ.get(TENSORBOARD_VARIABLE)
+    if settings.tensorboard or shared:
+        fanout.add(TensorboardSink(Path(shared) / folder.name if shared else folder.path / "tensorboard"))
     if not quiet:
         fanout.add(ConsoleSink(every_seconds=settings.every_seconds))
     if settings.prometheus:
@@ -147,3 +152,29 @@ def write_network(folder: Path, root: Path, step: int, into: Path) -> None:
     weights = checkpoints.restore(found, "average", jax.eval_shape(parts.model.init, jax.random.key(0)))
     facts = {"run": run.name, "step": step, "rows": found.facts["rows"], "package_version": __version__}
     export.write(into, parts.model, weights, facts)
+
+
+def register(config: RunConfig, folder: RunFolder, root: Path) -> None:
+    """A run that is done puts its best weights, by its matches against its first opponent, on the shelf.
+
+    Not where MLflow is told: that has a registry. What cannot be registered is said, and no failure of the run.
+    """
+    judges = config.evaluate.opponents
+    if config.observe.mlflow or not config.observe.register or not judges:
+        return
+    there = set(checkpoints.steps(folder.checkpoints))
+    matches = [r for r in folder.read_reports() if r["kind"] == EvalReport.kind and r["opponent"] == judges[0]]
+    matches = [record for record in matches if record["step"] in there]
+    if not matches:
+        return
+    best = max(matches, key=lambda record: (record["score"], record["step"]))
+    match = {key: best[key] for key in ("opponent", "score", "games", "step")} | {"run": folder.name}
+    shelf = Shelf(root, model_name(config))
+    try:
+        version = shelf.add(lambda into: write_network(folder.path, root, best["step"], into), match)
+    except (AleaError, OSError) as error:
+        logger.warning("the weights of step %d are not registered: %s", best["step"], error)
+        return
+    champion = " and its champion" if shelf.champion == version else ""
+    logger.info("step %d is version %d of %s%s: registry:%s@%d", best["step"], version, shelf.name, champion,
+                shelf.name, version)  # fmt: skip

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from aleazero.core.game import GameSpec
+from aleazero.core.records import RESIGNED, RIGHT, WRONG
 from aleazero.learn.update import UpdateStats
 from aleazero.observe.alarms import Alarm, non_finite
 from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, SelfPlayReport
@@ -109,6 +110,7 @@ class Digest:
         prints = np.concatenate([play.fingerprints[play.fingerprints != 0] for play in self._plays])
         repeats = collections.Counter(prints.tolist())
         points = np.concatenate([play.outcome_points[~np.isnan(play.outcome_points)] for play in self._plays])
+        resigns = sum((play.resigns for play in self._plays), np.zeros(4, np.int64))
         return SelfPlayReport(
             **where,
             games=self.games,
@@ -125,6 +127,9 @@ class Digest:
                 outcome.name: float(np.mean(np.isclose(points, outcome.points))) if len(points) else 0.0
                 for outcome in self._spec.outcomes
             },
+            resigned_fraction=float(resigns[RESIGNED]) / max(finished, 1),
+            resign_checked=int(resigns[RIGHT] + resigns[WRONG]),
+            resign_wrong=int(resigns[WRONG]),
         )
 
     def _learn(self, where: dict[str, Any], last: Iteration, elapsed: float) -> LearnReport:

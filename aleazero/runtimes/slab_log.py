@@ -110,4 +110,5 @@ class SlabLog:
 
 
 def _as_dict(slab: Trajectory) -> dict[str, Any]:
-    return {field.name: getattr(slab, field.name) for field in dataclasses.fields(Trajectory)}
+    fields = {field.name: getattr(slab, field.name) for field in dataclasses.fields(Trajectory)}
+    return {name: array for name, array in fields.items() if array is not None}

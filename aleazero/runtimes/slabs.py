@@ -97,6 +97,8 @@ class SlabSchema:
         fields = []
         for entry in dataclasses.fields(like):
             array = getattr(like, entry.name)
+            if array is None:
+                continue
             moves, games, *rest = array.shape
             dtype = np.dtype(array.dtype).newbyteorder("<").str
             fields.append(Field(entry.name, dtype, (moves, lanes or games, *rest)))

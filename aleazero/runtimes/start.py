@@ -29,7 +29,7 @@ from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, ProfileReport
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
-from aleazero.runtimes.desk import need_extras, open_sinks
+from aleazero.runtimes.desk import need_extras, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words
@@ -172,6 +172,8 @@ def train_in(
         with _stopping(folder, until.seconds) as stop:
             status = run.train(stop, profile_only=until.profiled)
         logger.info("run %s: %s", folder.name, status)
+        if status == "done" and sends:
+            register(config, folder, root)
         return Finished(folder, status, run.last_eval, _try_plot(folder), run.profile)
 
 

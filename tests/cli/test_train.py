@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import chess
 import jax
 import pytest
 
@@ -45,6 +50,96 @@ def test_a_profile_is_in_the_report_and_the_run_can_go_on(
     assert run(["runs", "resume", "nothing", "--profile", *where]) == 2
     assert "nothing" in capsys.readouterr().err
     assert alea("runs", "resume", "it", *where)["profile"] is None
+
+
+# ---- flags
+
+
+def demo(alea: Alea, *flags: str) -> dict[str, Any]:
+    return alea("train", "chess", "--preset", "demo", "--print-config", *flags)
+
+
+def test_the_demo_is_what_its_flags_say(alea: Alea) -> None:
+    flags = (
+        "--episodes 4 --batch-size 16 --checkpoint-interval 2 --exploration-rate 0.1 --seed 7 --grad-accum-steps 1 "
+        "--mcts-simulations 32 --mcts-cpuct 1.5 --producer-workers 0 --producer-queue-size 16 "
+        "--producer-device cpu --no-amp"
+    )
+    assert demo(alea, *flags.split()) == demo(alea)
+
+
+def test_each_flag_is_a_setting(alea: Alea) -> None:
+    plain = demo(alea)
+    flags = {
+        "--episodes 9": ("total_games", 9),
+        "--batch-size 32": ("learn.batch_size", 32),
+        "--checkpoint-interval 3": ("checkpoint.every_games", 3),
+        "--exploration-rate 0.25": ("selfplay.epsilon", 0.25),
+        "--seed 8": ("seed", 8),
+        "--learning-rate 0.5": ("learn.learning_rate.start", 0.5),
+        "--l2 0.125": ("learn.weight_decay", 0.125),
+        "--mcts-simulations 5": ("search.max_simulations", 5),
+        "--mcts-cpuct 2.5": ("selfplay.exploration", 2.5),
+        "--producer-workers 2": ("producers.workers", 2),
+        "--producer-queue-size 2": ("producers.queue_size", 2),
+        "--producer-device auto": ("producers.device", "auto"),
+        "--amp": ("model.compute", "bfloat16"),
+    }
+    words = [word for flag in flags for word in flag.split()]
+    found = demo(alea, *words, "--set", "selfplay.fast_simulations=5")
+    for path, value in flags.values():
+        at, before = found, plain
+        for key in path.split("."):
+            at, before = at[key], before[key]
+        assert (path, at) == (path, value)
+        assert before != value
+
+
+def test_the_cycle_is_set_by_the_environment(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "scripts" / "demo" / "run_training_cycle.sh"
+    given = {"EPISODES": "200", "GRAD_ACCUM_STEPS": "4", "NO_AMP": "1", "ALEA": str(tmp_path / "alea")}
+    (tmp_path / "alea").write_text(f'#!/bin/sh\nexec {sys.executable} -m aleazero.cli.main "$@"\n')
+    (tmp_path / "alea").chmod(0o755)
+
+    def cycle(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([script, *words], env=os.environ | given | more, capture_output=True, text=True)
+
+    found = json.loads(cycle("--print-config", "--json").stdout)
+    assert found["total_games"] == 200
+    assert (found["learn"]["batch_size"], found["learn"]["accumulate"]) == (64, 4), "four batches of 16 an update"
+    assert found["model"]["compute"] == "float32"
+    assert found["seed"] == 7
+    refused = cycle(NO_AMP="maybe")
+    assert (refused.returncode, "maybe is neither 1 nor 0" in refused.stderr) == (2, True)
+    refused = cycle("--print-config", BATCH_SIZE="0")
+    assert refused.returncode == 2
+    assert "learn.batch_size is 0" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
+    alea: Alea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TENSORBOARD_LOG_DIR", str(tmp_path / "boards"))
+    smaller = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "learn.ema": 0}
+    sets = [word for key, value in smaller.items() for word in ("--set", f"{key}={value}")]
+    where = ["--runs", str(tmp_path / "runs")]
+    report = alea("train", "chess", "--preset", "demo", "--name", "job", "--episodes", "2", *sets, *where)
+    assert report["status"] == "done"
+    assert list((tmp_path / "boards" / "job").glob("events.out.tfevents.*"))
+    assert not (tmp_path / "runs" / "job" / "tensorboard").exists()
+    games = [r["games"] for r in RunFolder(tmp_path / "runs" / "job").read_reports() if r["kind"] == "selfplay"]
+    assert 2 <= games[-1] < 6
+    assert run(["runs", "pgn", "job", "--out", str(tmp_path / "games.pgn"), *where]) == 0
+    assert (tmp_path / "games.pgn").read_text().count("[Event ") == games[-1]
+    worst = alea("runs", "worst", "job", "--count", "5", *where)
+    assert len(worst["positions"]) == 5
+    losses = [float(line.partition('c0 "loss ')[2].rstrip('";')) for line in worst["positions"]]
+    assert losses == sorted(losses, reverse=True)
+    for line in worst["positions"]:
+        assert chess.Board().set_epd(line)["c0"].startswith("loss ")
+    assert run(["runs", "worst", "job", "--count", "0", *where]) == 2
+    assert "count is 0" in capsys.readouterr().err
 
 
 def test_words_say_how_to_go_on_and_to_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

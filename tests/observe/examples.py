@@ -9,6 +9,7 @@ from aleazero.observe.reports import (
     CheckpointReport,
     EvalReport,
     LearnReport,
+    ProducersReport,
     ReplayReport,
     RunReport,
     SelfPlayReport,
@@ -50,6 +51,19 @@ def learn(**changes: Any) -> LearnReport:
         "value_error": 0.4,
     }
     return LearnReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
+
+
+def producers(**changes: Any) -> ProducersReport:
+    fields: dict[str, Any] = {
+        "processes": 2,
+        "restarts": 1,
+        "rows_per_second": 500.0,
+        "taken_per_second": 250.0,
+        "waiting_share": 0.5,
+        "queue": 3,
+        "queue_size": 16,
+    }
+    return ProducersReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
 
 
 def replay(**changes: Any) -> ReplayReport:

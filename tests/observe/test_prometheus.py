@@ -68,6 +68,7 @@ def worker(**changes: object) -> WorkerReport:
 def every_report() -> list:
     return [
         *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), examples.match()),
+        examples.producers(),
         *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker()),
     ]
 

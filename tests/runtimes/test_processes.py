@@ -113,6 +113,7 @@ def test_a_slab_that_is_missing_is_seen(tmp_path: Path) -> None:
 def test_a_run_ends_after_so_many_games_and_goes_on(tmp_path: Path) -> None:
     config = tiny(
         *("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096"),
+        *("selfplay.resign=0.05", "selfplay.resign_moves=1", "selfplay.resign_check=0.5"),
         *("total_rows=1000000", "total_games=300", "checkpoint.every_games=100", "evaluate.opponents=random"),
     )
     finished = start(config, tmp_path, name="it", quiet=True)
@@ -120,6 +121,9 @@ def test_a_run_ends_after_so_many_games_and_goes_on(tmp_path: Path) -> None:
     reports = read_jsonl(finished.folder.metrics_file)
     games = [report["games"] for report in reports if report["kind"] == "selfplay"][-1]
     assert 300 <= games < 400
+    played = [report for report in reports if report["kind"] == "selfplay"]
+    assert any(report["resigned_fraction"] > 0 for report in played)
+    assert sum(report["resign_checked"] for report in played) >= sum(report["resign_wrong"] for report in played) > 0
     told = [report for report in reports if report["kind"] == "producers"]
     assert told
     assert told[-1]["queue_size"] == 2

@@ -20,10 +20,13 @@ from types import FrameType
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
+import jax
+
 from aleazero.core.errors import AleaError
 from aleazero.observe.reports import RunReport
 from aleazero.runs import RunFolder
 from aleazero.runtimes.children import MOST_FAILURES, Child, Guard
+from aleazero.runtimes.desk import register
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.board import State
 from aleazero.runtimes.redis.coordinator import Coordinator
@@ -94,7 +97,11 @@ class Head:
             stack.callback(self._stop_children, coordinator)
             ready(self._home.address(), guest)
             self._loop(coordinator, lease, desk)
-        return "done" if self._done else "stopped"
+        if not self._done:
+            return "stopped"
+        jax.config.update("jax_platforms", "cpu")  # the accelerator is for those who play and learn
+        register(self._config, self._folder, self._root)
+        return "done"
 
     # ---- Redis
 
