@@ -8,12 +8,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 import pytest
 
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError
 from aleazero.core.records import Trajectory
+from aleazero.games.tictactoe import TicTacToe
 from aleazero.observe.jsonl import read_jsonl
+from aleazero.play.episodes import Episode, EpisodeAssembler
 from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.processes import Place, Producers, ProducersFailed
 from aleazero.runtimes.start import resume, start
@@ -33,16 +37,19 @@ class Sink:
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds, self.sources, self.games = seconds, [], 0
+        self.episodes: list[list[Episode]] = []
+        self._assemblers: dict[int, EpisodeAssembler] = {}
 
     def add(self, slab: Trajectory, source: int = 0) -> None:
         time.sleep(self.seconds)
+        moves, lanes = slab.action.shape
+        assembler = self._assemblers.setdefault(source, EpisodeAssembler(0, np.arange(lanes)))
+        self.episodes.append(assembler.add(moves * self.sources.count(source), slab))
         self.sources.append(source)
         self.games += int((slab.ended | slab.truncated).sum())
 
 
 def producers(sink: Any, tmp_path: Path, config: RunConfig = TWO) -> Producers:
-    import jax
-
     parts = shared_parts(config)
     place = Place(jax.eval_shape(parts.model.init, jax.random.key(0)))
     place.weights.publish(0, jax.jit(parts.model.init)(jax.random.key(0)))
@@ -63,22 +70,31 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_nothing_is_lost_with_a_short_queue_and_a_slow_learner(tmp_path: Path) -> None:
+def test_no_game_of_a_thousand_is_lost_with_a_queue_of_two_and_a_slow_learner(tmp_path: Path) -> None:
     sink = Sink(0.02)
     made = producers(sink, tmp_path)
     try:
-        taken(made, 40)
+        while sink.games < 1000:
+            taken(made, 1)
         pids = [child.pid for child in made._children]
         assert len(set(sink.sources)) == 2
-        assert sum(made._taken.values()) == 40, "every number came, in order"
+        assert sum(made._taken.values()) == len(sink.sources), "every number came, in order"
         assert made._queue.qsize() <= 2
         report = made.report({"step": 0, "rows": made.rows, "seconds": 1.0})
-        assert report.processes == 2
+        assert (report.processes, report.restarts) == (2, 0)
         assert report.waiting_share > 0
         assert report.rows_per_second > report.taken_per_second > 0
     finally:
         made.close()
     assert not any(pid and alive(pid) for pid in pids)
+    games = [episode.moves for episodes in sink.episodes for episode in episodes]
+    assert len(games) == sink.games
+    rules = TicTacToe()
+    follow = jax.jit(jax.vmap(lambda packed, action: rules.pack(rules.apply_action(rules.unpack(packed), action))))
+    befores = np.concatenate([moves.state[:-1] for moves in games])
+    actions = np.concatenate([moves.action[:-1] for moves in games]).astype(np.int32)
+    afters = np.concatenate([moves.state[1:] for moves in games])
+    np.testing.assert_array_equal(follow(befores, actions), afters, "every game is whole: it goes on where it stopped")
 
 
 def test_a_producer_that_is_killed_comes_back_with_other_games(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""A search that knows only the rules finds a mate in one, whoever is to move."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from aleazero.games.chess.epd import Entry
+from aleazero.models.build import ModelConfig, build_model
+from aleazero.search.build import build_search
+from aleazero.search.settings import SearchConfig, make_knobs
+from aleazero.suites import mate_suite, shipped_suite
+from tests.games.chess.support import GAME, stacked
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
+SIMULATIONS = 200
+
+
+def missed(entries: list[Entry], batch: int) -> list[int]:
+    """Where the most visited move does not mate, by an untrained network and PUCT."""
+    settings = SearchConfig(kind="puct", max_simulations=SIMULATIONS)
+    model = build_model(ModelConfig(width=8, blocks=1, head_width=4), GAME.spec)
+    weights = jax.jit(model.init)(jax.random.key(1))
+    search = build_search(GAME, settings)
+
+    @jax.jit
+    def choose(states, keys):  # type: ignore[no-untyped-def]
+        found = search.run(model.evaluate, weights, states, keys, make_knobs(settings, temperature=0.0))
+        return jnp.take_along_axis(found.actions, found.visits.argmax(-1)[:, None], -1)[:, 0]
+
+    chosen = []
+    for first in range(0, len(entries), batch):
+        chunk = [entries[min(first + i, len(entries) - 1)].state for i in range(batch)]
+        chosen.append(np.asarray(choose(stacked(chunk), jax.random.split(jax.random.key(first), batch))))
+    moves = np.concatenate(chosen)[: len(entries)]
+    return [i for i, (entry, move) in enumerate(zip(entries, moves, strict=True)) if int(move) not in entry.best]
+
+
+def colours(entries: list[Entry]) -> set[int]:
+    return {int(entry.state.to_play) for entry in entries}
+
+
+@pytest.mark.slow
+def test_mates_in_one_have_the_most_visits() -> None:
+    entries = [entry for entry in shipped_suite(GAME).entries if entry.name.startswith("mate in 1,")][:32]
+    assert len(entries) == 32
+    assert colours(entries) == {0, 1}
+    assert missed(entries, 32) == []
+
+
+@pytest.mark.long  # python -m pytest tests/search/test_mate_in_one.py -m long
+def test_two_hundred_of_them() -> None:
+    entries = list(mate_suite(GAME, 1, 200).entries)
+    assert colours(entries) == {0, 1}
+    assert missed(entries, 50) == []
