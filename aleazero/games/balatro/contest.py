@@ -13,7 +13,6 @@ import numpy as np
 
 from aleazero.core.errors import UnknownName
 from aleazero.games.balatro.engine import Batch, cores, random_words, spread
-from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.rng import ALPHABET
 
 PLAYERS = {"random": 0, "greedy": 1, "expectimax": 2}
@@ -87,7 +86,7 @@ def play_runs(
         batch = Batch.start(list(seeds[first : first + chunk]), deck, stake, last_ante, threads or cores())
         choose = make_chooser(player, seed + first, len(batch))
         for _ in range(LONGEST):
-            moving = np.asarray(batch.states["phase"] != P_OVER)
+            moving = ~batch.over
             if not moving.any():
                 break
             batch.step(choose(batch), moving)

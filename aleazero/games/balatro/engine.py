@@ -53,29 +53,56 @@ class EngineError(AleaError):
 
 
 @entry
-def _start(states: Any, seeds: Any, lengths: Any, deck: int, stake: int, last_ante: int, low: int, high: int) -> None:
-    for b in range(low, high):
-        run.start(states[b], seeds[b], int(lengths[b]), deck, stake)
-        states[b].last_ante = last_ante
+def _start(
+    states: Any,
+    masks: Any,
+    over: Any,
+    lanes: Any,
+    blank: Any,
+    seeds: Any,
+    lengths: Any,
+    rules: Any,
+    low: int,
+    high: int,
+) -> None:
+    """New runs in some lanes, over whatever was there; `rules` are deck, stake and last ante."""
+    for i in range(low, high):
+        b = int(lanes[i])
+        states[b] = blank[0]
+        g = states[b]
+        run.start(g, seeds[i], int(lengths[i]), int(rules[0]), int(rules[1]))
+        g.last_ante = rules[2]
+        actions.legal_mask(g, masks[b])
+        over[b] = int(g.phase) == P_OVER
 
 
 @entry
-def _step(states: Any, chosen: Any, moving: Any, masks: Any, low: int, high: int) -> None:
-    """Steps lanes and leaves their new masks; a lane whose action is not legal keeps its state and gets an error."""
+def _step(states: Any, chosen: Any, moving: Any, masks: Any, over: Any, low: int, high: int) -> int:
+    """Steps lanes and leaves their new masks; a lane whose action is not legal keeps its state and gets an error.
+
+    The first lane in which something has gone wrong now, or -1.
+    """
+    wrong = -1
     for b in range(low, high):
         g = states[b]
         if moving[b] and int(g.phase) != P_OVER:
+            before = int(g.error)
             if masks[b, chosen[b]]:
                 actions.apply(g, int(chosen[b]))
             else:
                 g.error = ERR_ACTION
             actions.legal_mask(g, masks[b])
+            over[b] = int(g.phase) == P_OVER
+            if wrong < 0 and before == 0 and int(g.error) != 0:
+                wrong = b
+    return wrong
 
 
 @entry
-def _masks(states: Any, masks: Any, low: int, high: int) -> None:
+def _masks(states: Any, masks: Any, over: Any, low: int, high: int) -> None:
     for b in range(low, high):
         actions.legal_mask(states[b], masks[b])
+        over[b] = int(states[b].phase) == P_OVER
 
 
 @entry
@@ -164,24 +191,47 @@ def _letters(seeds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Batch:
-    """Games that are played together. `states` is the array of records, `masks` what is legal in each."""
+    """Games that are played together."""
 
     def __init__(self, states: np.recarray, threads: int = 1) -> None:
-        self.states = states  # [B] records
-        self.masks = np.zeros((len(states), actions.NUM_ACTIONS), np.bool_)  # [B, 1000]
-        self.threads = threads
-        spread(_masks, len(states), threads, states, self.masks)
+        self._hold(states, threads)
+        spread(_masks, len(states), threads, states, self.masks, self.over)
+
+    def _hold(self, states: np.recarray, threads: int) -> None:
+        self.states, self.threads = states, threads  # [B] records
+        self.masks = np.zeros((len(states), actions.NUM_ACTIONS), np.bool_)  # [B, 1000]: what is legal
+        self.over = np.zeros(len(states), np.bool_)  # [B]: the run has ended
 
     @classmethod
     def start(
         cls, seeds: Sequence[str], deck: str = "Red Deck", stake: str = "White", last_ante: int = 8, threads: int = 1
     ) -> Batch:
         """New runs of these seeds; `last_ante` 8 ends a run when it is won, up to 12 goes on."""
-        states = new_batch(len(seeds))
+        batch = cls._bare(new_batch(len(seeds)), threads)
+        batch.restart(np.arange(len(seeds)), seeds, deck, stake, last_ante)
+        return batch
+
+    @classmethod
+    def _bare(cls, states: np.recarray, threads: int) -> Batch:
+        """With masks that somebody else fills in."""
+        batch = cls.__new__(cls)
+        batch._hold(states, threads)
+        return batch
+
+    def restart(
+        self,
+        lanes: np.ndarray,
+        seeds: Sequence[str],
+        deck: str = "Red Deck",
+        stake: str = "White",
+        last_ante: int = 8,
+    ) -> None:
+        """New runs of these seeds in lanes `[n]`, whatever was played there."""
         rows, lengths = _letters(seeds)
-        deck_number, stake_number = facts.number("decks", deck), facts.number("stakes", stake) + 1
-        spread(_start, len(seeds), threads, states, rows, lengths, deck_number, stake_number, last_ante)
-        return cls(states, threads)
+        rules = np.array([facts.number("decks", deck), facts.number("stakes", stake) + 1, last_ante], np.int64)
+        places = np.asarray(lanes, np.int64)
+        given = self.states, self.masks, self.over, places, new_batch(1), rows, lengths, rules
+        spread(_start, len(places), self.threads, *given)
 
     def __len__(self) -> int:
         return len(self.states)
@@ -189,10 +239,10 @@ class Batch:
     def step(self, chosen: np.ndarray, moving: np.ndarray | None = None) -> None:
         """Plays one action `[B]` in every game, or in those that `moving` `[B]` names; finished games stay."""
         lanes = np.ones(len(self), np.bool_) if moving is None else moving
-        before = self.states["error"].copy()
-        spread(_step, len(self), self.threads, self.states, chosen.astype(np.int64), lanes, self.masks)
-        wrong = np.flatnonzero((self.states["error"] != 0) & (before == 0))
-        if len(wrong):
+        given = self.states, chosen.astype(np.int64), lanes, self.masks, self.over
+        found = spread(_step, len(self), self.threads, *given)
+        wrong = [lane for lane in found if lane >= 0]
+        if wrong:
             lane = int(wrong[0])
             reason = _REASONS[int(self.states["error"][lane])]
             raise EngineError(
@@ -222,15 +272,15 @@ class Batch:
                 target, money = self.states["target"], self.states["money"]
                 np.minimum(target, 1.0, out=target, where=moving)
                 np.maximum(money, 10, out=money, where=moving)
-            spread(_step, len(self), self.threads, self.states, chosen, moving, self.masks)
+            spread(_step, len(self), self.threads, self.states, chosen, moving, self.masks, self.over)
             spread(_laws, len(self), self.threads, self.states, moving, laws)
             made += int(moving.sum())
         return made, laws
 
     def copy(self) -> Batch:
         """The same games, to be changed apart."""
-        other = Batch.__new__(Batch)
-        other.states, other.masks, other.threads = self.states.copy().view(np.recarray), self.masks.copy(), self.threads
+        other = Batch._bare(self.states.copy().view(np.recarray), self.threads)
+        other.masks[:], other.over[:] = self.masks, self.over
         return other
 
     def reseed(self, numbers: np.ndarray) -> None:
@@ -249,9 +299,7 @@ class Batch:
         bits = int(actions.SUBSETS[action]) if action < actions.A_DISCARD else int(states["selected"][0])
         log = np.zeros((account.LINES, 5))
         _account(states, bits, log)
-        scored = Batch.__new__(Batch)
-        scored.states, scored.masks, scored.threads = states, np.zeros((1, actions.NUM_ACTIONS), np.bool_), 1
-        return log[1 : 1 + int(log[0, 0])], scored
+        return log[1 : 1 + int(log[0, 0])], Batch._bare(states, 1)
 
     def snapshot(self) -> list[bytes]:
         """Each game as bytes, random streams included."""

@@ -234,18 +234,18 @@ class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.batch: Batch | None = None
         self._over = np.zeros(num_envs, np.bool_)
+        self._rules = self.config.deck, self.config.stake, self.config.last_ante
 
-    def _start(self, count: int) -> Batch:
+    def _seeds(self, count: int) -> list[str]:
         drawn = [seed_text(int(n)) for n in self.np_random.integers(0, 35**8, count)]
-        seeds = [self.config.seed] * count if self.config.seed else drawn
-        return Batch.start(seeds, self.config.deck, self.config.stake, self.config.last_ante, self.threads)
+        return [self.config.seed] * count if self.config.seed else drawn
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """New runs."""
         super().reset(seed=seed if not isinstance(seed, list) else seed[0])
-        self.batch = self._start(self.num_envs)
+        self.batch = Batch.start(self._seeds(self.num_envs), *self._rules, self.threads)
         self._over[:] = False
         return observe_all(self.batch, self.config.memgraph_client), {}
 
@@ -270,10 +270,9 @@ class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore
         rewards = np.where(moving, batch.states["gained"], 0).astype(np.float64)
         rewards[wrong] = -self.config.penalty
         if self._over.any():
-            fresh = self._start(int(self._over.sum()))
-            batch.states[self._over] = fresh.states
-            batch.masks[self._over] = fresh.masks
-        ended = (batch.states["phase"] == P_OVER) & ~self._over
+            lanes = np.flatnonzero(self._over)
+            batch.restart(lanes, self._seeds(len(lanes)), *self._rules)
+        ended = batch.over & ~self._over
         self._over = ended.copy()
         info["ante"], info["rounds"] = batch.states["ante"].copy(), batch.states["beaten"].copy()
         return observe_all(batch, self.config.memgraph_client), rewards, ended, np.zeros(self.num_envs, np.bool_), info

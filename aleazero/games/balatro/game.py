@@ -13,7 +13,6 @@ import numpy as np
 from aleazero.core.game import GameSpec, HostGame, HostStatus
 from aleazero.games.balatro import actions, observe
 from aleazero.games.balatro.engine import Batch, cores, seed_text
-from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.observe import observe_batch
 
 _CARDS = observe.CARD_ROWS * observe.CARD_COLUMNS
@@ -65,7 +64,7 @@ class Balatro(HostGame):
         fields = states.states
         return HostStatus(
             to_play=np.zeros(len(states), np.int64),
-            terminated=fields["phase"] == P_OVER,
+            terminated=states.over.copy(),
             rewards=fields["gained"].astype(np.float32)[:, None],
             returns=fields["beaten"].astype(np.float32)[:, None],
         )

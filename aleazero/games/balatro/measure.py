@@ -21,7 +21,6 @@ import numpy as np
 from aleazero.games.balatro import engine, observe
 from aleazero.games.balatro.contest import numbered_seeds, play_runs
 from aleazero.games.balatro.engine import Batch, cores, random_words, spread
-from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.observe import observe_batch
 
 LANES = 4096
@@ -30,7 +29,6 @@ import json, time
 started = time.perf_counter()
 import numpy as np
 from aleazero.games.balatro.engine import Batch
-from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.observe import observe_batch
 batch = Batch.start(["ALEEB", "2K9H9HN"])
 batch.step(batch.masks.argmax(1))
@@ -60,7 +58,7 @@ def decisions(
     batch = Batch.start([next(spare) for _ in range(LANES)], last_ante=12, threads=threads)
     words = random_words(LANES, seed)
     antes: list[np.ndarray] = []
-    made = 0
+    made, seen = 0, observe_batch(batch)
     started = clock()
     while clock() - started < seconds:
         chosen, moving = batch.random_actions(words)
@@ -68,14 +66,12 @@ def decisions(
             batch.states["target"] = np.minimum(batch.states["target"], 1.0)
             batch.states["money"] = np.maximum(batch.states["money"], 10)
         batch.step(chosen, moving)
-        observe_batch(batch)
         made += int(moving.sum())
-        over = batch.states["phase"] == P_OVER
-        if over.sum() >= LANES // 16:
+        over = np.flatnonzero(batch.over)
+        if len(over) >= LANES // 16:
             antes.append(batch.states["ante"][over])
-            fresh = Batch.start([next(spare) for _ in range(int(over.sum()))], last_ante=12, threads=threads)
-            batch.states[over] = fresh.states
-            batch.masks[over] = fresh.masks
+            batch.restart(over, list(itertools.islice(spare, len(over))), last_ante=12)
+        observe_batch(batch, seen)
     rate = made / (clock() - started)
     reached = np.concatenate([*antes, batch.states["ante"]])
     return rate, float(np.minimum(reached, 12).mean())

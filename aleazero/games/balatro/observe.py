@@ -180,14 +180,19 @@ def _observe(states: Any, cards: Any, jokers: Any, table: Any, low: int, high: i
         observe_state(g, table[b])
 
 
-def observe_batch(batch: Batch) -> dict[str, np.ndarray]:
-    """What is seen of every game: `cards` [B, 52, 4], `jokers` [B, 150, 8], `game_state` [B, 50], `action_mask`."""
+def observe_batch(batch: Batch, into: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """What is seen of every game: `cards` [B, 52, 4], `jokers` [B, 150, 8], `game_state` [B, 50], `action_mask`.
+
+    `into` is what an earlier call for as many games gave, to be written over: new memory costs a third of the time.
+    """
     count = len(batch)
-    cards = np.zeros((count, CARD_ROWS, CARD_COLUMNS), np.float32)
-    jokers = np.zeros((count, JOKER_ROWS, JOKER_COLUMNS), np.float32)
-    table = np.zeros((count, STATE_SIZE), np.float32)
-    spread(_observe, count, batch.threads, batch.states, cards, jokers, table)
-    return {"cards": cards, "jokers": jokers, "game_state": table, "action_mask": batch.masks}
+    seen = into or {
+        "cards": np.empty((count, CARD_ROWS, CARD_COLUMNS), np.float32),
+        "jokers": np.empty((count, JOKER_ROWS, JOKER_COLUMNS), np.float32),
+        "game_state": np.empty((count, STATE_SIZE), np.float32),
+    }
+    spread(_observe, count, batch.threads, batch.states, seen["cards"], seen["jokers"], seen["game_state"])
+    return {**seen, "action_mask": batch.masks}
 
 
 def observation_table() -> list[tuple[str, str, str]]:

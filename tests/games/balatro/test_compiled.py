@@ -18,6 +18,7 @@ GOLDEN = Path(__file__).parents[2] / "golden/balatro"
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
+import numpy as np
 from aleazero.games.balatro import facts, jit
 from aleazero.games.balatro.engine import Batch, seed_text
 from aleazero.games.balatro.game import observe_batch
@@ -38,6 +39,7 @@ for k, deck in enumerate(decks):
 print("fuzz", made, broken, errors, sep="|")
 twin = Batch.start(["ALEEB", "2K9H9HN"], last_ante=12)
 twin.wander(120, 9, charmed=True)
+twin.restart(np.array([1]), ["TUTORIAL"], last_ante=12)
 print("state", hashlib.sha256(b"".join(twin.snapshot())).hexdigest(), sep="|")
 seen = observe_batch(twin)
 print("seen", hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest(), sep="|")
@@ -64,6 +66,7 @@ def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
     assert rows["threads"] == ["True"]
     plain = Batch.start(["ALEEB", "2K9H9HN"], last_ante=12)
     plain.wander(120, 9, charmed=True)
+    plain.restart(np.array([1]), ["TUTORIAL"], last_ante=12)
     assert hashlib.sha256(b"".join(plain.snapshot())).hexdigest() == rows["state"][0]
     seen = observe_batch(plain)
     assert hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest() == rows["seen"][0]

@@ -13,7 +13,9 @@ import pytest
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions, facts, invariants
 from aleazero.games.balatro.coverage import coverage
-from aleazero.games.balatro.engine import Batch, EngineError, replay, seed_text
+from aleazero.games.balatro.engine import Batch, EngineError, random_words, replay, seed_text
+from aleazero.games.balatro.layout import P_OVER
+from aleazero.games.balatro.observe import observe_batch
 from aleazero.games.balatro.verify import verify
 
 GOLDEN = Path(__file__).parents[2] / "golden/balatro"
@@ -94,6 +96,39 @@ def test_only_moving_lanes_move() -> None:
     after = batch.snapshot()
     assert before[0] != after[0]
     assert before[1] == after[1]
+
+
+def test_runs_begin_anew_in_their_lanes_as_they_would_elsewhere() -> None:
+    batch = Batch.start(["ALEEB", "2K9H9HN", "11111111"], threads=2)
+    batch.wander(60)
+    kept, mask = batch.snapshot()[1], batch.masks[1].copy()
+    batch.restart(np.array([2, 0]), ["TUTORIAL", "7"], "Blue Deck", "Gold", 12)
+    fresh = Batch.start(["TUTORIAL", "7"], "Blue Deck", "Gold", 12)
+    assert [batch.snapshot()[lane] for lane in (2, 0)] == fresh.snapshot()
+    assert np.array_equal(batch.masks[[2, 0]], fresh.masks)
+    assert (batch.snapshot()[1], batch.over.tolist()) == (kept, [False, bool(batch.over[1]), False])
+    assert np.array_equal(batch.masks[1], mask)
+
+
+def test_lanes_say_when_they_are_over() -> None:
+    batch = Batch.start([seed_text(number) for number in range(12)])
+    words = random_words(12, 1)
+    for _ in range(200):
+        chosen, moving = batch.random_actions(words)
+        batch.step(chosen, moving)
+        assert np.array_equal(batch.over, batch.states["phase"] == P_OVER)
+    assert batch.over.any()
+    assert np.array_equal(batch.copy().over, batch.over)
+    assert np.array_equal(Batch.restore(batch.snapshot()).over, batch.over)
+
+
+def test_what_is_seen_may_be_written_over_what_was() -> None:
+    batch = Batch.start(["ALEEB", "2K9H9HN"])
+    before = observe_batch(batch)
+    batch.wander(40)
+    for name, array in observe_batch(batch).items():
+        assert np.array_equal(observe_batch(batch, before)[name], array)
+    assert not np.array_equal(before["game_state"], observe_batch(Batch.start(["ALEEB", "2K9H9HN"]))["game_state"])
 
 
 def test_charmed_random_play_breaks_no_law() -> None:
