@@ -2,17 +2,18 @@
 
     RUNS/.desk/models/NAME/VERSION/     a network as `aleazero.export` writes it; versions count from 1
     RUNS/.desk/models/NAME/champion     the version with that alias
-A version is written elsewhere and then moved to its place, so that two runs that end together get one each and nobody
-sees half of one. Knows folders; neither games nor how a network was rated.
+A version is written elsewhere and then moved to its place, by one at a time, so that two runs that end together get one
+each and nobody sees half of one. Knows folders; neither games nor how a network was rated.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +53,22 @@ class Shelf:
         try:
             write(fresh)
             (fresh / "match.json").write_text(json.dumps(dict(match)) + "\n")
-            version = self._move(fresh)
+            with self._alone():
+                version = max(self.versions, default=0) + 1
+                better = self._better(match)
+                fresh.rename(self._place / str(version))
+                if better:
+                    replace_file(self._place / CHAMPION, f"{version}\n".encode())
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-        if self._better(match):
-            replace_file(self._place / CHAMPION, f"{version}\n".encode())
         return version
 
-    def _move(self, fresh: Path) -> int:
-        while True:
-            version = max(self.versions, default=0) + 1
-            with contextlib.suppress(OSError):  # somebody else was faster: a folder with files is never replaced
-                fresh.rename(self._place / str(version))
-                return version
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One process at a time, and one thread; the lock goes with whoever has it."""
+        with open(self._place / "lock", "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _better(self, match: Mapping[str, Any]) -> bool:
         before = self.champion

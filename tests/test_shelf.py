@@ -58,7 +58,7 @@ def test_a_version_that_could_not_be_written_is_none(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no space"):
         shelf.add(fail, {"opponent": "random", "score": 1.0})
     assert (shelf.versions, shelf.champion) == ([], None)
-    assert [path.name for path in (tmp_path / ".desk" / "models" / "tictactoe").iterdir()] == []
+    assert list((tmp_path / ".desk" / "models" / "tictactoe").iterdir()) == []
 
 
 def test_two_at_once_get_a_version_each(tmp_path: Path) -> None:

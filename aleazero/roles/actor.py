@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from aleazero.core.records import Trajectory, Weights
+from aleazero.core.records import NOT_RESIGNED, RESIGNED, RIGHT, WRONG, Trajectory, Weights
 from aleazero.core.struct import struct
 from aleazero.roles.ports import EpisodeSink, WeightStore
 
@@ -88,7 +88,7 @@ def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayS
         simulations=budget.sum() * slab.ended.shape[1],
         outcome_points=jnp.where(slab.ended, slab.points, jnp.nan),
         fingerprints=jnp.where(over, slab.fingerprint, jnp.uint32(0)),
-        resigns=(said[..., None] == jnp.arange(4, dtype=jnp.int8)).sum((0, 1)),
+        resigns=jnp.stack([(said == which).sum() for which in (NOT_RESIGNED, RESIGNED, RIGHT, WRONG)]),
     )
 
 

@@ -63,6 +63,13 @@ def taken(made: Producers, count: int, seconds: float = 120.0) -> None:
         made.step()
 
 
+def heard(made: Producers, sink: Sink, sources: set[int], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not sources <= set(sink.sources):
+        assert time.monotonic() < end, f"nothing came of {sources - set(sink.sources)}"
+        made.step()
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -74,6 +81,7 @@ def test_no_game_of_a_thousand_is_lost_with_a_queue_of_two_and_a_slow_learner(tm
     sink = Sink(0.02)
     made = producers(sink, tmp_path)
     try:
+        heard(made, sink, {1, 2})
         while sink.games < 1000:
             taken(made, 1)
         pids = [child.pid for child in made._children]
@@ -101,14 +109,11 @@ def test_a_producer_that_is_killed_comes_back_with_other_games(tmp_path: Path) -
     sink = Sink()
     made = producers(sink, tmp_path)
     try:
-        taken(made, 4)
+        heard(made, sink, {1, 2})
         first = made._children[0].pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
-        end = time.monotonic() + 120
-        while len(set(sink.sources)) < 3:
-            assert time.monotonic() < end, "it did not come back"
-            made.step()
+        heard(made, sink, {1, 2, 3})
         assert made._restarts == 1
     finally:
         made.close()
