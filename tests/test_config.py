@@ -26,7 +26,7 @@ from aleazero.search.reuse import Reusing
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 ON_THE_HOST = ("balatro",)  # not searched by trees of ours
-FURTHER = {"backgammon": ("alphazero", "classic")}  # presets that not every game has
+FURTHER = {"backgammon": ("alphazero", "classic"), "chess": ("demo",)}  # presets that not every game has
 
 
 def changed(config: RunConfig, *assignments: str) -> RunConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,11 @@ class Trajectory:
     points: Array  # [T, B] float32: seat 0's final points where ended, else 0
     fingerprint: Array  # [T, B] uint32: of the game's moves so far, this one and nature's included
     resign: Array | None = None  # [T, B] int8, where games may be given up: NOT_RESIGNED, RESIGNED, RIGHT or WRONG
+
+    def arrays(self) -> dict[str, Any]:
+        """The fields that there are, by name."""
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: array for name, array in found.items() if array is not None}
 
 
 @struct

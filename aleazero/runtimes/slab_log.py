@@ -8,7 +8,6 @@ Knows the run's folder and checkpoints; neither who plays nor who learns.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import shutil
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ class SlabLog:
         """Keeps a slab, in the background."""
         if self._log is not None:
             try:
-                self._log.append(number, _as_dict(slab) | {"source": np.int64(source)})
+                self._log.append(number, slab.arrays() | {"source": np.int64(source)})
             except ReplayLogError as error:
                 self._give_up(error)
 
@@ -89,7 +88,7 @@ class SlabLog:
         """The slabs `first` to `stop - 1` with their sources; what came later is cut off. The log must be open."""
         assert self._disk is not None
         self._disk.truncate(stop)
-        shapes = _as_dict(like)
+        shapes = like.arrays()
         for number, arrays in self._disk.read(first, stop):
             missing = sorted({*shapes, "source"} - arrays.keys())
             if missing:
@@ -107,8 +106,3 @@ class SlabLog:
 
     def _place(self, base_steps: int) -> Path:
         return self._folder.replay / f"{base_steps:012d}"
-
-
-def _as_dict(slab: Trajectory) -> dict[str, Any]:
-    fields = {field.name: getattr(slab, field.name) for field in dataclasses.fields(Trajectory)}
-    return {name: array for name, array in fields.items() if array is not None}

@@ -95,13 +95,10 @@ class SlabSchema:
         Fields with large numbers come first, so that every array is aligned where its bytes lie.
         """
         fields = []
-        for entry in dataclasses.fields(like):
-            array = getattr(like, entry.name)
-            if array is None:
-                continue
+        for name, array in like.arrays().items():
             moves, games, *rest = array.shape
             dtype = np.dtype(array.dtype).newbyteorder("<").str
-            fields.append(Field(entry.name, dtype, (moves, lanes or games, *rest)))
+            fields.append(Field(name, dtype, (moves, lanes or games, *rest)))
         points = tuple(float(outcome.points) for outcome in spec.outcomes)
         return cls(spec.name, spec.version, spec.num_players, spec.num_actions, points, in_order(fields))
 

@@ -55,7 +55,7 @@ def played(case: str) -> Played:
     slabs, moves = [], parts.config.selfplay.moves_per_rollout
     for first in range(0, 4 * moves, moves):
         games, slab = play(weights, games, parts.pace(0), jnp.uint32(first))
-        slabs.append({field.name: np.asarray(getattr(slab, field.name)) for field in dataclasses.fields(slab)})
+        slabs.append({name: np.asarray(array) for name, array in slab.arrays().items()})
     return Played(parts.game, SlabSchema.of(slab, parts.game.spec), slabs)
 
 
@@ -92,7 +92,7 @@ def spec() -> GameSpec:
 
 
 def as_dict(slab: Trajectory) -> dict[str, np.ndarray]:
-    return {field.name: np.array(getattr(slab, field.name)) for field in dataclasses.fields(slab)}
+    return {name: np.array(array) for name, array in slab.arrays().items()}
 
 
 def envelope(like: SlabSchema, slab: Slab, **changes: Any) -> Envelope:
