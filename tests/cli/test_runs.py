@@ -199,7 +199,7 @@ def test_delete_asks_where_somebody_can_answer(
     assert "2.05k rows" in capsys.readouterr().out
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
     assert run(command) == 0
-    assert [path.name for path in runs.iterdir()] == ["said"]
+    assert [path.name for path in runs.iterdir() if path.name != ".desk"] == ["said"]
 
 
 def test_delete_does_not_touch_a_living_run(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

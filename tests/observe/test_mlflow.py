@@ -181,7 +181,7 @@ def test_the_best_weights_become_the_champion_and_lesser_ones_do_not(root: Path,
 
 
 def test_where_nothing_is_registered_it_says_how_to(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="train with --mlflow local"):
+    with pytest.raises(ConfigError, match="nothing is registered beside the runs"):
         registered_folder("pig", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
