@@ -24,6 +24,7 @@ from aleazero.learn.update import LearnConfig
 from aleazero.models.build import ModelConfig
 from aleazero.observe.settings import ObserveConfig
 from aleazero.play.rollout import SelfPlayConfig
+from aleazero.ray_settings import RayConfig
 from aleazero.replay.ring import ReplayConfig
 from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
@@ -33,7 +34,8 @@ NOT_SETTINGS = (  # variables with our prefix that mean something else
     *("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE", "ALEA_MLFLOW_URL"),
     *("ALEA_REDIS_URL", "ALEA_REDIS_CA", "ALEA_TOKEN", "ALEA_HEAD_URL"),
 )
-MAY_CHANGE = ("total_rows", "total_games", "producers", "evaluate", "checkpoint", "observe")  # when a run is resumed
+# When a run is resumed.
+MAY_CHANGE = ("total_rows", "total_games", "producers", "ray", "evaluate", "checkpoint", "observe")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +68,8 @@ class RunConfig:
     search: SearchConfig = SearchConfig()
     selfplay: SelfPlayConfig = SelfPlayConfig()
     producers: ProducersConfig = ProducersConfig()
+    runtime: Literal["local", "ray"] = "local"  # ray: actors of a Ray cluster play and learn
+    ray: RayConfig = RayConfig()
     replay: ReplayConfig = ReplayConfig()
     targets: TargetConfig = TargetConfig()
     loss: LossConfig = LossConfig()
@@ -109,8 +113,27 @@ class RunConfig:
         for name, count in epochs.items():
             if count and not self.learn.games_per_epoch:
                 found.append(f"{name} is {count}; epochs need learn.games_per_epoch")
+        found += self._ray_problems()
         if not self.targets.wait and self.selfplay.moves_per_rollout == 1:
             found.append("selfplay.moves_per_rollout is 1; targets.wait must then be true: a rollout's last row waits")
+        return found
+
+    def _ray_problems(self) -> list[str]:
+        if self.runtime != "ray":
+            return []
+        found = []
+        if self.producers.workers:
+            found.append(
+                f"producers.workers is {self.producers.workers}; with runtime 'ray' its actors play: leave it 0"
+            )
+        if self.ray.inference == "server":
+            refused = {"search.kind": self.search.kind == "expectimax", "search.reuse": self.search.reuse}
+            refused["selfplay.teacher"] = self.selfplay.teacher is not None
+            found += [
+                f"{name} is set; ray.inference = 'server' does without it: use ray.inference = 'local'"
+                for name, is_set in refused.items()
+                if is_set
+            ]
         return found
 
     def problems_with(self, game: Game) -> list[str]:
@@ -127,7 +150,8 @@ class RunConfig:
             found.append(
                 f"selfplay.resign is {self.selfplay.resign}; {game.spec.name} is no game of two who win or lose all"
             )
-        games = self.selfplay.num_games * max(self.producers.workers, 1)
+        sources = self.ray.workers * self.ray.groups if self.runtime == "ray" else self.producers.workers
+        games = self.selfplay.num_games * max(sources, 1)
         slab = games * self.selfplay.moves_per_rollout
         slabs = -(-game.spec.max_plies // self.selfplay.moves_per_rollout) + 2 if self.targets.wait else 2
         if self.replay.capacity_rows < slab * slabs:

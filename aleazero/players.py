@@ -4,6 +4,7 @@
     ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
     stockfish:nodes=100    stockfish:skill=0,depth=1    eps15                             (chess)
+    shortest    shortest:walls                                                            (Quoridor)
 Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
 
@@ -22,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
-from aleazero import chess_players, engine_players, export
+from aleazero import chess_players, engine_players, export, quoridor_players
 from aleazero.core.errors import ConfigError, GameContractError, UnknownName
 from aleazero.core.game import Game, seat_sign
 from aleazero.core.opinions import expected_value
@@ -162,6 +163,8 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     if kind == "stockfish" or chess_players.is_rung(kind):
         return chess_players.make(kind, [*detail.split(";"), *rest], game, text)
     options = _options(rest, text)
+    if kind == quoridor_players.KIND:
+        return quoridor_players.make(detail, options, game, text)
     if kind in engine_players.KINDS:
         if options:
             raise ConfigError(f"player {text!r}: {kind!r} takes no search")
@@ -171,7 +174,7 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
             raise ConfigError(f"player {text!r}: {kind!r} takes no options")
         return _simple(kind, game)
     if kind not in _WRITTEN:
-        others = [*engine_players.KINDS, "stockfish", "epsN"]
+        others = [*engine_players.KINDS, "stockfish", "epsN", quoridor_players.KIND]
         raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values(), *others])
     if (kind == "bundled") == bool(detail):
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from aleazero.bench.profiles import with_num_games
 from aleazero.cli.common import active_run
 from aleazero.cli.main import print_json
+from aleazero.cli.options import compute_on
 from aleazero.cli.train_tree import Flags
 from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
@@ -41,6 +42,8 @@ def train(
 
     assignments = [*assignments, *flags.assignments(batch_size)]
     config = resolve(game, preset=preset, file=file, assignments=assignments)
+    if config.runtime == "ray":
+        compute_on("cpu")  # an accelerator is the learner's
     config, told = with_num_games(config, preset, file, assignments)
     if told:
         print(f"alea: {told}", file=sys.stderr)
@@ -72,9 +75,10 @@ def go_on(
     use_every_core()
     keep_compiled_programs()
     root = runs_root(runs)
-    finished = resume(
-        str(active_run(root, name).path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json
-    )
+    folder = active_run(root, name)
+    if folder.read_config().runtime == "ray":
+        compute_on("cpu")
+    finished = resume(str(folder.path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, finished.folder.read_config().game, runs, as_json, profile)
     return 0
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from aleazero.cli import ray_tree
 from aleazero.cli.desk import Telling
 from aleazero.cli.options import Device, Json, Profile, Runs, Seconds, Sets, compute_on
 
@@ -92,6 +93,8 @@ def train(
     profile: Profile = False,
     print_config: Annotated[bool, Parameter(negative="", help="Show the settings that would run, and stop.")] = False,
     telling: Telling = Telling(),  # noqa: B008 - frozen
+    runtime: ray_tree.Runtime = None,
+    ray: ray_tree.OnRay = ray_tree.OnRay(),  # noqa: B008 - frozen
     as_json: Json = False,
 ) -> int:
     """Train an agent by self-play, from nothing but the rules."""
@@ -102,7 +105,7 @@ def train(
         game,
         preset=preset,
         file=config,
-        assignments=[*(sets or []), *telling.assignments()],
+        assignments=[*(sets or []), *telling.assignments(), *ray.assignments(runtime)],
         flags=flags,
         name=name,
         runs=runs,

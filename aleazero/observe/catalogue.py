@@ -60,7 +60,16 @@ class Metric:
         return tuple(_label(record.get(label, "")) for label in labels)
 
 
-_ENTRIES = ("term", "outcome", "gpu", "kind", "quantile", "reason", "worker")  # labels that name the entries of a field
+_ENTRIES = (
+    "term",
+    "outcome",
+    "gpu",
+    "kind",
+    "quantile",
+    "reason",
+    "worker",
+    "figure",
+)  # labels that name the entries of a field
 
 
 def _label(value: object) -> str:
@@ -136,6 +145,15 @@ CATALOGUE: tuple[Metric, ...] = (
     _counter("checkpoints_total", "Checkpoints since the process began, saved or not", "checkpoint", "", "saved"),
     _gauge("checkpoint_version", "Version of the weights in the last of them", "checkpoint", "step"),
     _counter("alarms_total", "Alarms since the process began", "alarm", "", "level", "name"),
+    # Actors of a run on Ray.
+    _gauge("ray_players", "Actors that play", "ray", "players"),
+    _counter("ray_restarts_total", "Times one of them was started again", "ray", "restarts"),
+    _gauge("ray_taken_rows_per_second", "Rows that the learner took a second", "ray", "taken_per_second"),
+    _gauge("ray_busy_ratio", "Share of their time that actors play", "ray", "busy_share"),
+    _gauge("ray_lag_updates", "Updates between the weights that play and those that learn", "ray", "lag_updates"),
+    _gauge("ray_waiting_slabs", "Slabs that wait for the learner", "ray", "waiting"),
+    _counter("ray_lost_slabs_total", "Slabs that were gone with their player", "ray", "lost"),
+    _gauge("ray_inference", "The inference server: rows a second, fill, latency", "ray", "inference", "figure"),
     # Workers.
     _gauge("active_workers", "Workers that are alive", "workers", "active", "kind"),
     _gauge("queue_depth", "Rows that were sent and not taken yet", "workers", "queue_rows"),

@@ -6,6 +6,7 @@ A report's numbers become metrics called `kind/field`. Knows no sink and no role
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -126,6 +127,23 @@ class ProducersReport(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class RayReport(Report):
+    """What the actors of a run on Ray did since the last report, and what the learner took."""
+
+    kind: ClassVar[str] = "ray"
+
+    players: int  # actors that play and were not given up
+    restarts: int  # of them, so far
+    rows_per_second: float  # as fast as they play, their waiting left out
+    taken_per_second: float  # rows that the learner took
+    busy_share: float  # of their time: playing
+    lag_updates: float  # between the weights that played a slab and those that learned from it, on average
+    waiting: int  # slabs that wait for the learner
+    lost: int  # slabs that were gone with their player before a checkpoint held them, so far
+    inference: dict[str, float]  # of the inference server, where there is one: rows a second, fill, latency in ms
+
+
+@dataclasses.dataclass(frozen=True)
 class EvalReport(Report):
     """A match of the weights of this step."""
 
@@ -231,3 +249,12 @@ class WorkerReport(Report):
     blocked_share: float | None = None  # of the time: waiting until what it played is taken
     waiting: int | None = None  # slabs that are not acknowledged yet
     chunks: int | None = None  # of matches that it has played
+
+
+def report_of(record: Mapping[str, Any]) -> Report | None:
+    """The report that was written down (`as_dict`); None where it is of no kind that is known here."""
+    kind = next((kind for kind in Report.__subclasses__() if kind.kind == record.get("kind")), None)
+    if kind is None:
+        return None
+    names = {field.name for field in dataclasses.fields(kind)}
+    return kind(**{n: math.nan if value is None else value for n, value in record.items() if n in names})

@@ -208,6 +208,19 @@ class Rollout:
         self, weights: Weights, games: Games, kept: Any, pace: Pace, seed: Array, number: Array, lanes: Array
     ) -> tuple[tuple[Games, Any], Trajectory]:
         game, states = self.game, games.states
+        full, knobs, keys = self.set_out(games, pace, seed, number, lanes)
+        if isinstance(self.search, KeepingSearch):
+            found, tree = part("search")(self.search.go_on)(kept, self.evaluate, weights, states, keys, knobs)
+        else:
+            found = part("search")(self.search.run)(self.evaluate, weights, states, keys, knobs)
+        opinion = self.opine(weights, jax.vmap(game.observe)(states))
+        going, over, drew, row = self.finish(games, found, opinion, full, seed, number, lanes)
+        if isinstance(self.search, KeepingSearch):
+            kept = part("search")(self.search.follow)(tree, row.action.astype(jnp.int32), drew, ~over)
+        return (going, kept), row
+
+    def set_out(self, games: Games, pace: Pace, seed: Array, number: Array, lanes: Array) -> tuple[Array, Any, Array]:
+        """Before a move's search: whether it gets the full budget, its knobs, and a key for every lane."""
         full = jax.random.uniform(role_key(seed, Role.BUDGET, number)) < pace.full_search_fraction
         temperature = jnp.where(games.ply < pace.temperature_plies, pace.knobs.temperature, 0.0)
         knobs = dataclasses.replace(
@@ -215,11 +228,13 @@ class Rollout:
             simulations=jnp.where(full, pace.knobs.simulations, pace.fast_simulations),
             temperature=temperature,
         )
-        keys = lane_keys(seed, Role.SEARCH, number, lanes)
-        if isinstance(self.search, KeepingSearch):
-            found, tree = part("search")(self.search.go_on)(kept, self.evaluate, weights, states, keys, knobs)
-        else:
-            found = part("search")(self.search.run)(self.evaluate, weights, states, keys, knobs)
+        return full, knobs, lane_keys(seed, Role.SEARCH, number, lanes)
+
+    def finish(
+        self, games: Games, found: Any, opinion: Array, full: Array, seed: Array, number: Array, lanes: Array
+    ) -> tuple[Games, Array, Array, Trajectory]:
+        """After it: the games that go on, those that were over `[B]`, nature's outcomes `[B]`, and the move's row."""
+        game, states = self.game, games.states
         at_random, action = games.openings > 0, found.action
         if self.random_plies or self.epsilon:
             any_keys = lane_keys(seed, Role.ACTION, number, lanes)
@@ -240,8 +255,6 @@ class Rollout:
             ended, truncated = ended | gone, truncated & ~gone
             points = jnp.where(gone, self.giving_up.points * jnp.sign(doubt.moves), points)
         over = ended | truncated
-        if isinstance(self.search, KeepingSearch):
-            kept = part("search")(self.search.follow)(tree, action, drew, ~over)
         fingerprint = mix(mix(games.fingerprint, action + 1), drew + 1)
         row = Trajectory(
             state=jax.vmap(game.pack)(states),
@@ -249,7 +262,7 @@ class Rollout:
             actions=found.actions,
             policy=found.policy.astype(jnp.float16),
             action=action.astype(jnp.int16),
-            opinion=self.opine(weights, jax.vmap(game.observe)(states)).astype(jnp.float16),
+            opinion=opinion.astype(jnp.float16),
             value=value,
             searched=jnp.broadcast_to(full, at_random.shape),
             random=at_random,
@@ -261,7 +274,7 @@ class Rollout:
             resign=resign,
         )
         going = Games(after, ply, jnp.maximum(games.openings - 1, 0), games.taste, fingerprint, doubt)
-        return (where_lanes(over, self._fresh(seed, number + 1, lanes), going), kept), row
+        return where_lanes(over, self._fresh(seed, number + 1, lanes), going), over, drew, row
 
     def _fresh(self, seed: Array, number: Array, lanes: Array) -> Games:
         """A new game in every lane, as it would begin before move `number`."""

@@ -50,10 +50,30 @@ def need_extras(settings: ObserveConfig) -> None:
         raise MissingExtra("Weights & Biases", "wandb", "wandb")
 
 
+def need_ray() -> None:
+    """Says what has to be installed for a run on Ray."""
+    if find_spec("ray") is None:
+        raise MissingExtra("a run on Ray", "ray", "ray")
+
+
+def journal_alone(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, sends: bool = True) -> Fanout:
+    """The journal, and how busy this machine is: for a process whose reports another one shows and sends."""
+    fanout = Fanout([JsonlSink(folder.metrics_file)])
+    if config.observe.hardware_seconds:
+        fanout.add(HardwareSampler(fanout, config.observe.hardware_seconds))
+    return fanout
+
+
 def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, sends: bool = True) -> Fanout:
     """Where a run's reports go. `root` is where runs are kept; `sends`: to services elsewhere, too."""
+    fanout = journal_alone(config, folder, root, quiet)  # the first one: others read what it writes
+    add_sinks(fanout, config, folder, root, quiet, sends)
+    return fanout
+
+
+def add_sinks(fanout: Fanout, config: RunConfig, folder: RunFolder, root: Path, quiet: bool, sends: bool) -> None:
+    """All that a run's settings ask for beside its journal."""
     settings = config.observe
-    fanout = Fanout([JsonlSink(folder.metrics_file)])  # the first one: others read what it writes
     shared = os.environ.get(TENSORBOARD_VARIABLE)
     if settings.tensorboard or shared:
         fanout.add(TensorboardSink(Path(shared) / folder.name if shared else folder.path / "tensorboard"))
@@ -64,9 +84,6 @@ def open_sinks(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, se
         fanout.add(MetricsPage(settings, run_targets(root, folder.name), labels))
     for order in orders(config, folder, root) if sends else ():
         fanout.add(Sender(order))
-    if settings.hardware_seconds:
-        fanout.add(HardwareSampler(fanout, settings.hardware_seconds))
-    return fanout
 
 
 def targets_folder(root: Path) -> Path:

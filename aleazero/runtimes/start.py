@@ -27,9 +27,10 @@ from aleazero.observe.jsonl import truncate_jsonl
 from aleazero.observe.logs import configure_logging
 from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, ProfileReport
+from aleazero.observe.sink import Fanout
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
-from aleazero.runtimes.desk import need_extras, open_sinks, register
+from aleazero.runtimes.desk import need_extras, need_ray, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words
@@ -75,7 +76,7 @@ def start(
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(config)
-    return train_in(parts, folder, root, None, Until(seconds, profile), quiet)
+    return _train(parts, folder, root, None, Until(seconds, profile), quiet)
 
 
 def resume(
@@ -96,7 +97,16 @@ def resume(
     if refused:
         allowed = ", ".join(MAY_CHANGE)
         raise ConfigError("\n".join([*refused, f"a resumed run may change only {allowed}; start a new run"]))
-    return train_in(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
+    return _train(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
+
+
+def _train(parts: Parts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool) -> Finished:
+    """In this process, or on Ray."""
+    if parts.config.runtime == "ray":
+        from aleazero.runtimes.ray.runtime import train_on_ray
+
+        return train_on_ray(parts.config, folder, root, how, until, quiet)
+    return train_in(parts, folder, root, how, until, quiet)
 
 
 def where_time_went(finished: Finished) -> list[str]:
@@ -118,6 +128,8 @@ def plot_run(folder: RunFolder) -> Path:
 
 def _checked_parts(config: RunConfig, root: Path) -> Parts:
     need_extras(config.observe)
+    if config.runtime == "ray":
+        need_ray()
     parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
@@ -146,10 +158,11 @@ def train_in(
     quiet: bool,
     make_run: Callable[..., LocalRun] | None = None,
     sends: bool = True,
+    sinks: Callable[..., Fanout] = open_sinks,
 ) -> Finished:
     """Trains in a folder; `how` is None where the run is new. `make_run`, where given, is called as `LocalRun` is.
 
-    `sends`: whether this process sees to it that services elsewhere are told.
+    `sends`: whether this process sees to it that services elsewhere are told; `sinks` is where its reports go.
     """
     config = parts.config
     if until.profiled or config.observe.profile:
@@ -161,7 +174,7 @@ def train_in(
             folder.write_config(config)
             if folder.metrics_file.exists():
                 truncate_jsonl(folder.metrics_file, found.step)
-        sink = open_sinks(config, folder, root, quiet, sends)
+        sink = sinks(config, folder, root, quiet, sends)
         stack.callback(sink.close)
         make = make_run or (run_with_producers if config.producers.workers else LocalRun)
         run = make(parts, folder, sink, root=root)
@@ -169,7 +182,7 @@ def train_in(
         if found is not None and how is not None:
             run.resume(found, how)
         logger.info("run %s: %s", folder.name, "resumed" if found else "started")
-        with _stopping(folder, until.seconds) as stop:
+        with stopping(folder, until.seconds) as stop:
             status = run.train(stop, profile_only=until.profiled)
         logger.info("run %s: %s", folder.name, status)
         if status == "done" and sends:
@@ -209,7 +222,8 @@ class Stopping:
 
 
 @contextlib.contextmanager
-def _stopping(folder: RunFolder, seconds: float | None) -> Iterator[Stopping]:
+def stopping(folder: RunFolder, seconds: float | None) -> Iterator[Stopping]:
+    """Signals ask a run to stop, inside."""
     stop = Stopping(folder, seconds)
     numbers = (signal.SIGINT, signal.SIGTERM)
     try:

@@ -7,7 +7,6 @@ large as the settings say, go in one rollout: how many, this machine decides. Kn
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import secrets
 import time
@@ -16,8 +15,9 @@ from typing import Any
 
 import jax
 
-from aleazero.assemble import Parts, build_parts
+from aleazero.assemble import Parts
 from aleazero.config import RunConfig
+from aleazero.runtimes.groups import far_parts
 from aleazero.runtimes.lanes import lanes_of
 from aleazero.runtimes.redis.access import Keys, Token
 from aleazero.runtimes.redis.board import read_config
@@ -32,14 +32,6 @@ logger = logging.getLogger(__name__)
 
 DRAIN_SECONDS = 20.0
 IDLE_SECONDS = 0.2
-
-
-def far_parts(config: RunConfig, groups: int) -> Parts:
-    """The parts of a worker that plays so many groups; it has no replay, so that none is too small for it."""
-    lanes = config.selfplay.num_games * groups
-    play = dataclasses.replace(config.selfplay, num_games=lanes)
-    room = dataclasses.replace(config.replay, capacity_rows=2**31 - 1)
-    return build_parts(dataclasses.replace(config, selfplay=play, replay=room))
 
 
 def most_waiting(config: RunConfig, rows: int) -> int:

@@ -1,0 +1,81 @@
+"""A player's way to the inference server: requests that outlive it.
+
+A server that is gone is asked again until it is back; one that has come back without weights is given them first.
+Asking twice is as good as once. Knows the server's handle; not what is asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import ray
+from ray import exceptions
+
+from aleazero.core.errors import AleaError
+from aleazero.runtimes.ray.far_play import Answer
+
+PATIENCE_SECONDS = 60.0  # for a server to come back
+PAUSE_SECONDS = 0.25  # before it is asked again
+
+
+class ServerGone(AleaError):  # noqa: N818 - the name says what happened
+    """The inference server does not come back."""
+
+
+class ServerAsker:
+    """Asks the server; where it is gone, again until it is back."""
+
+    def __init__(self, server: Any) -> None:
+        """`server` is the handle of an `InferenceServer`."""
+        self._server = server
+        self._version, self._weights = -1, list[Any]()
+        self._open: dict[Any, np.ndarray] = {}  # by question
+        self._again: dict[Any, Any] = {}  # by the question first asked: the one that stands for it now
+        self._silent_since: float | None = None
+
+    def use(self, version: int, weights: list[Any]) -> None:
+        """Weights that answers must come from, or from newer ones."""
+        self._version, self._weights = version, weights
+
+    def ask(self, observations: np.ndarray) -> Any:
+        """Sends a request."""
+        question = self._server.infer.remote(self._version, observations)
+        self._open[question] = observations
+        return question
+
+    def wait(self, questions: Any) -> tuple[Any, Answer]:
+        """The next one that is answered, whatever happens to the server meanwhile."""
+        while True:
+            by_now = {self._again.get(question, question): question for question in questions}
+            ready, _ = ray.wait(list(by_now), num_returns=1, timeout=PATIENCE_SECONDS)
+            for asked in ready:
+                question = by_now[asked]
+                answer = self._read(asked)
+                if answer is not None:
+                    self._silent_since = None
+                    self._again.pop(question, None)
+                    return question, answer
+                observations = self._open.pop(asked)
+                self._again[question] = self._server.infer.remote(self._version, observations)
+                self._open[self._again[question]] = observations
+            if not ready:
+                raise ServerGone(f"the inference server has not answered for {PATIENCE_SECONDS:.0f} s")
+
+    def _read(self, asked: Any) -> Answer | None:
+        """None where it must be asked again; by then the server has weights, or has had time to come back."""
+        try:
+            answer: Answer | None = ray.get(asked)
+            if answer is None:
+                ray.get(self._server.load.remote(self._version, self._weights))
+        except exceptions.RayActorError as error:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if now - self._silent_since > PATIENCE_SECONDS:
+                raise ServerGone(f"the inference server is gone: {error}") from error
+            time.sleep(PAUSE_SECONDS)
+            return None
+        if answer is not None:
+            self._open.pop(asked, None)
+        return answer

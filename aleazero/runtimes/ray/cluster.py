@@ -1,0 +1,150 @@
+"""A Ray cluster to run on: one that is there, or one of the run's own that ends with it. What is wrong is said at once.
+
+Knows how to reach a cluster and what it has; not what is run there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from aleazero.core.devices import cores
+from aleazero.core.errors import AleaError, ConfigError
+from aleazero.ray_settings import RayConfig
+
+logger = logging.getLogger(__name__)
+
+REACH_SECONDS = 3.0  # for a port to answer
+SMALL_STORE = 0.1  # GB, of the small mode
+LEAST_STORE_SLABS = 8  # that an object store must have room for
+RAY_PORT = 6379
+
+
+class ClusterError(AleaError):
+    """A Ray cluster cannot be reached, or has not got what a run needs."""
+
+
+@contextlib.contextmanager
+def connected(settings: RayConfig) -> Iterator[None]:
+    """A cluster, inside."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if has_token():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    own = settings.local or not settings.address
+    try:
+        if own:
+            ray.init(address="local", **_own(settings), **quietly)
+        else:
+            if ":" in settings.address:
+                reach(settings.address)
+            ray.init(address=settings.address, **quietly)
+    except Exception as error:
+        raise ClusterError(why_not(settings, error)) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def token_file() -> Path:
+    """Where this user's token lies; all machines of a cluster must have the same."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+
+
+def has_token() -> bool:
+    """Whether there is one."""
+    file = token_file()
+    return bool(os.environ.get("RAY_AUTH_TOKEN")) or (file.is_file() and bool(file.read_text().strip()))
+
+
+def _own(settings: RayConfig) -> dict[str, Any]:
+    """What a cluster of the run's own is started with."""
+    told: dict[str, Any] = {"include_dashboard": not settings.local}
+    told["num_cpus"] = max(cores(), settings.workers)
+    store = settings.object_store_gb or (SMALL_STORE if settings.local else 0.0)
+    if store:
+        told["object_store_memory"] = int(store * 1e9)
+    if settings.spill_dir:
+        folder = Path(settings.spill_dir)
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise ConfigError(f"ray.spill_dir is {settings.spill_dir!r}; it must be a folder that can be written to")
+        told["object_spilling_directory"] = str(folder)
+    return told
+
+
+def reach(address: str) -> None:
+    """Raises unless something answers at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal():
+        raise ConfigError(f"ray.address is {address!r}; write auto, or HOST:PORT as alea ray head prints it")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"nothing answers at {address} ({error.strerror or error}): is the head running there (alea ray head), and "
+            f"does its firewall let port {port} in?"
+        ) from error
+
+
+def why_not(settings: RayConfig, error: Exception) -> str:
+    """What to do about a cluster that could not be had."""
+    if isinstance(error, AleaError):
+        return str(error)
+    text = str(error).strip()
+    first = text.partition("\n")[0][:300]
+    where = f"the Ray cluster at {settings.address!r}" if settings.address and not settings.local else "Ray"
+    if "Version mismatch" in text:
+        said = " ".join(text.split())[:500]
+        return (
+            f"{where} runs another version than this process (Ray {ray.__version__}, Python "
+            f"{platform.python_version()}): install the same on every machine. {said}"
+        )
+    if "token" in text.lower() or "Unauthenticated" in text or type(error).__name__ == "AuthenticationError":
+        return f"{where} does not take this machine's token: copy ~/.ray/auth_token from the head ({first})"
+    if isinstance(error, ConnectionError):
+        return f"{where} cannot be found: start one with alea ray head, or leave ray.address out ({first})"
+    if "object_store_memory" in text or "object store" in text.lower():
+        return f"Ray cannot have an object store of {settings.object_store_gb} GB (ray.object_store_gb): {first}"
+    return f"{where} cannot be used: {first}"
+
+
+def count_players(settings: RayConfig) -> int:
+    """Actors that play: as many as the settings say, or the cluster's cores less two."""
+    if settings.workers or settings.lock_step:
+        return settings.workers or 1
+    return max(int(ray.cluster_resources().get("CPU", 1)) - 2, 1)
+
+
+def has_gpu(settings: RayConfig) -> bool:
+    """Whether the run uses a GPU of the cluster; raises where it should and there is none."""
+    there = ray.cluster_resources().get("GPU", 0.0)
+    if settings.gpu == "no":
+        return False
+    needed = settings.learner_gpu + (settings.inference_gpu if settings.inference == "server" else 0.0)
+    if settings.gpu == "yes" and there < min(needed, 1.0):
+        raise ClusterError(
+            f"ray.gpu is 'yes', and the cluster has {there:g} GPUs: start its machine with alea ray worker --gpus 1, "
+            "or set ray.gpu to auto"
+        )
+    return there >= needed > 0
+
+
+def check_store(slab_bytes: int, players: int) -> None:
+    """Raises where the object stores have no room for a few slabs of every player."""
+    there = ray.cluster_resources().get("object_store_memory", 0.0)
+    needed = slab_bytes * players * LEAST_STORE_SLABS
+    if there < needed:
+        raise ClusterError(
+            f"the cluster's object store has {there / 1e9:.2f} GB; {players} players need {needed / 1e9:.2f} GB: raise "
+            "ray.object_store_gb (or alea ray head --object-store-gb), or lower selfplay.num_games"
+        )

@@ -1,0 +1,118 @@
+"""The actor that learns: a local run whose slabs come from players. Works in the run's folder, or in a copy of it.
+
+The folder is the driver's. Where the learner is on another machine, it works on a copy there and what it saves goes
+back (`aleazero.runtimes.ray.mirror`). Knows a local run and its intake; not who started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from aleazero import checkpoint as checkpoints
+from aleazero.assemble import Parts, build_parts
+from aleazero.config import RunConfig
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.observe.sink import Sink
+from aleazero.roles.ports import SourcedSink, WeightStore
+from aleazero.runs import RunFolder
+from aleazero.runtimes.desk import journal_alone
+from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.mirror import Mirror
+from aleazero.runtimes.ray.weights import StoredWeights
+from aleazero.runtimes.selfplay import Resume, SoFar
+from aleazero.runtimes.start import Finished, Until, train_in
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a learner is to do."""
+
+    folder: Path  # of the run, on the driver's machine
+    root: Path  # where runs are kept there
+    how: Resume | None  # None where the run is new
+    until: Until
+
+
+class Learner:
+    """Learns in a process of its own."""
+
+    def __init__(self) -> None:
+        keep_compiled_programs()
+
+    def train(self, task: Task, players: Sequence[Any], server: Any, keeper: Any) -> Finished:
+        """Trains to the end, or until it is told to stop. `keeper`, where given, has the run's folder elsewhere."""
+        with _place(task, keeper) as (folder, root, mirror):
+            parts = build_parts(folder.read_config(), [jax.local_devices()[0]], root)
+            maker = _run_maker(players, server, mirror)
+            finished = train_in(parts, folder, root, task.how, task.until, True, maker, sinks=journal_alone)
+            return dataclasses.replace(finished, folder=RunFolder(task.folder), plot=task.folder / "curves.svg")
+
+
+@contextlib.contextmanager
+def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | None]]:
+    if keeper is None:
+        yield RunFolder(task.folder), task.root, None
+        return
+    scratch = Path(tempfile.mkdtemp(prefix="alea-learner-"))
+    mirror = Mirror(keeper, scratch / task.folder.name)
+    try:
+        mirror.fetch()
+        yield RunFolder(mirror.path), scratch, mirror
+        mirror.send()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None) -> Callable[..., LocalRun]:
+    def make_run(parts: Parts, folder: RunFolder, sink: Sink, root: Path) -> LocalRun:
+        weights = StoredWeights(0 if parts.config.ray.lock_step else parts.config.ray.sync_every)
+
+        def make_intake(parts: Parts, sink: SourcedSink, _: WeightStore) -> Intake:
+            kind = Intake if mirror is None else _Mirrored
+            made = kind(parts, sink, weights, players, server)
+            if mirror is not None:
+                made.mirror = mirror  # type: ignore[attr-defined]
+            return made
+
+        return LocalRun(parts, folder, sink, root=root, weights=weights, make_producer=make_intake)
+
+    return make_run
+
+
+class _Mirrored(Intake):
+    """An intake of a learner that works on a copy: what is saved goes back before anybody lets go of anything."""
+
+    mirror: Mirror
+
+    def saved(self) -> None:
+        """Only what the driver's machine has is safe."""
+        self.mirror.send()
+        super().saved()
+
+    def tend(self, so_far: SoFar) -> bool:
+        """Also: reports go there, and what the driver wants comes here."""
+        self.mirror.tend()
+        return super().tend(so_far)
+
+
+def how_to_go_on(folder: RunFolder, config: RunConfig) -> Resume | None:
+    """How a run goes on whose learner is gone; None where nothing of it was saved yet."""
+    found = checkpoints.newest(folder.checkpoints, logger.warning)
+    if found is None:  # what an earlier try has left would be in the way; players still have their slabs
+        shutil.rmtree(folder.replay, ignore_errors=True)
+        folder.metrics_file.unlink(missing_ok=True)
+        return None
+    kept = found.facts.get("replay_logged" if config.replay.log else "replay_saved")
+    return "exact" if kept else "weights"

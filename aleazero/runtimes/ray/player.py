@@ -1,0 +1,172 @@
+"""An actor that plays: rollouts when it is asked for them, with the weights it is told, kept until they are saved.
+
+Plays by the same actor as a local run, several groups of games at once. Started again after a fault it has no weights
+and no games: the next order brings the weights, and it begins games that nobody has played. Knows the object store;
+neither replay nor learning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import secrets
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import ray
+
+from aleazero.assemble import Parts
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.records import Trajectory, Weights
+from aleazero.runtimes.groups import far_parts_of
+from aleazero.runtimes.lanes import lanes_of
+from aleazero.runtimes.ray.asker import ServerAsker
+from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
+from aleazero.runtimes.ray.messages import Order, Receipt
+from aleazero.runtimes.selfplay import SelfPlay
+from aleazero.runtimes.slabs import Slab, count_games
+
+# A player has one core: the learner and the other players have the others.
+ONE_THREAD = {
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=1",
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class OrderedWeights:
+    """The weights that the last order named, fetched once per version; the store of a player."""
+
+    def __init__(self, like: Any) -> None:
+        """`like` are arrays, or shapes, of such weights."""
+        self._structure = jax.tree.structure(like)
+        self._latest: tuple[int, Weights] | None = None
+
+    def take(self, order: Order) -> None:
+        """Fetches what is not here yet."""
+        if self._latest is None or self._latest[0] != order.version:
+            leaves = ray.get(order.weights[0])
+            self._latest = order.version, jax.device_put(jax.tree.unflatten(self._structure, leaves))
+
+    def publish(self, version: int, weights: Weights) -> None:
+        """Nobody publishes here: a player only plays."""
+        raise NotImplementedError
+
+    def latest(self) -> tuple[int, Weights]:
+        """Those of the last order."""
+        assert self._latest is not None, "an order comes before play"
+        return self._latest
+
+
+class Kept:
+    """What was played and is in no checkpoint yet, in the object store."""
+
+    def __init__(self) -> None:
+        self._receipts: dict[tuple[int, int], Receipt] = {}
+
+    def put(self, slab: Slab, source: int, number: int, version: int, played: float) -> Receipt:
+        """Keeps a slab; its receipt."""
+        receipt = Receipt(source, number, version, count_games(slab), played, [ray.put(slab)])
+        self._receipts[source, number] = receipt
+        return receipt
+
+    def drop(self, saved: dict[int, int]) -> None:
+        """Lets go of what is in a checkpoint."""
+        for source, number in [name for name in self._receipts if name[1] < saved.get(name[0], 0)]:
+            del self._receipts[source, number]
+
+    def all(self) -> list[Receipt]:
+        """In the order in which they were played."""
+        return list(self._receipts.values())
+
+
+class LocalPlay:
+    """Plays with a network of its own: the actor of a local run, with all groups in one rollout."""
+
+    def __init__(self, parts: Parts, sources: list[int]) -> None:
+        lanes = parts.config.selfplay.num_games // len(sources)
+        self._names = [field.name for field in dataclasses.fields(Trajectory)]
+        self._groups, self._slabs = len(sources), list[Slab]()
+        self._weights = OrderedWeights(jax.eval_shape(parts.model.init, jax.random.key(0)))
+        self._when = (0, 0)
+        self._actor = SelfPlay(
+            parts, self, self._weights, lanes_of(sources, lanes), lambda rows: parts.pace(*self._when)
+        )
+
+    def roll(self, order: Order) -> list[Slab]:
+        """One rollout: a slab of each group."""
+        self._weights.take(order)
+        self._when = order.rows, order.epoch
+        self._actor.step()
+        return self._slabs
+
+    def add(self, slab: Trajectory) -> None:
+        """The actor's sink."""
+        whole = {name: np.split(np.asarray(getattr(slab, name)), self._groups, axis=1) for name in self._names}
+        self._slabs = [
+            {name: np.ascontiguousarray(split[group]) for name, split in whole.items()} for group in range(self._groups)
+        ]
+
+
+class FarPlay:
+    """Plays with a network that a server has: every group's leaves go in one request."""
+
+    def __init__(self, parts: Parts, sources: list[int], server: Any) -> None:
+        lanes = parts.config.selfplay.num_games // len(sources)
+        self._names = [field.name for field in dataclasses.fields(Trajectory)]
+        self._parts, self._asker = parts, ServerAsker(server)
+        steps = Steps(parts)
+        self._groups = [FarGroup(steps, lanes_of([source], lanes)) for source in sources]
+
+    def roll(self, order: Order) -> list[Slab]:
+        """One rollout: a slab of each group."""
+        self._asker.use(order.version, order.weights)
+        found = roll_all(self._groups, self._parts.pace(order.rows, order.epoch), self._asker)
+        return [{name: np.asarray(getattr(slab, name)) for name in self._names} for slab in found]
+
+
+class Player:
+    """Plays when it is asked to. One process, one core."""
+
+    def __init__(self, config: str, groups: int, first_source: int | None, server: Any = None) -> None:
+        """`config` is the run's, as TOML; `server`, where given, answers for the network.
+
+        `first_source` names its games in its first life; None: any that are new.
+        """
+        keep_compiled_programs()
+        again = ray.get_runtime_context().was_current_actor_reconstructed
+        if first_source is None or again:  # never used by anybody before, so that no slab is taken for another
+            self._sources = [secrets.randbits(62) for _ in range(groups)]
+        else:
+            self._sources = [first_source + group for group in range(groups)]
+        parts = far_parts_of(config, groups)
+        self._play = LocalPlay(parts, self._sources) if server is None else FarPlay(parts, self._sources, server)
+        self._number = 0
+        self._kept = Kept()
+
+    def play(self, order: Order) -> list[Receipt]:
+        """One rollout: a receipt for each group's slab."""
+        began = time.monotonic()
+        self._kept.drop(order.saved)
+        slabs = self._play.roll(order)
+        played = (time.monotonic() - began) / len(slabs)
+        receipts = [
+            self._kept.put(slab, source, self._number, order.version, played)
+            for source, slab in zip(self._sources, slabs, strict=True)
+        ]
+        self._number += 1
+        return receipts
+
+    def kept(self, saved: dict[int, int]) -> list[Receipt]:
+        """What no checkpoint holds: for a learner that has begun again from one."""
+        self._kept.drop(saved)
+        return self._kept.all()
+
+    @ray.method(concurrency_group="life")
+    def alive(self) -> int:
+        """Answered whatever else it does: the number of its process."""
+        return os.getpid()

@@ -1,0 +1,222 @@
+"""A run on Ray: the driver starts players and a learner, shows what it reports, and starts it again if it dies.
+
+Training itself is a local run's, inside the learner. The driver's machine has the run's folder. Everything it starts
+ends with it. Knows who takes part; not what they do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import exceptions
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from aleazero.assemble import build_parts
+from aleazero.config import RunConfig
+from aleazero.core.errors import AleaError
+from aleazero.core.settings import to_toml
+from aleazero.observe.follow import Follower
+from aleazero.observe.reports import report_of
+from aleazero.observe.sink import Fanout
+from aleazero.runs import RunFolder
+from aleazero.runtimes.desk import add_sinks
+from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
+from aleazero.runtimes.ray.inference import InferenceServer
+from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
+from aleazero.runtimes.ray.mirror import Keeper
+from aleazero.runtimes.ray.player import ONE_THREAD, Player
+from aleazero.runtimes.selfplay import Resume
+from aleazero.runtimes.slabs import SlabSchema
+from aleazero.runtimes.start import Finished, Until, stopping
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+SHOW_SECONDS = 0.5
+MOST_LEARNERS = 5  # that may die, one after the other
+FEW_ROWS = 128  # of a request to the inference server
+
+
+class LearnerFailed(AleaError):  # noqa: N818 - the name says what happened
+    """A learner died again and again."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Crew:
+    """Who takes part beside the learner; the driver owns them, so that they outlive a learner."""
+
+    players: list[Any]
+    server: Any  # None: players ask their own networks
+    gpu: bool  # whether the learner has a share of one
+
+
+def train_on_ray(
+    config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
+) -> Finished:
+    """Trains a run on Ray; `how` is None where it is new."""
+    with folder.held():  # or else somebody trains it already
+        folder.write_config(config)
+    with connected(config.ray):
+        crew = start_crew(_with_players(config), new=how is None)
+        with _shown(config, folder, root, quiet):
+            return train_with(crew, config, folder, root, how, until)
+
+
+def _with_players(config: RunConfig) -> RunConfig:
+    """The settings with a number of players, checked again: replay must have room for all their games."""
+    players = count_players(config.ray)
+    config = dataclasses.replace(config, ray=dataclasses.replace(config.ray, workers=players))
+    parts = build_parts(config)
+    check_store(SlabSchema.of(parts.slab_like(), parts.game.spec).nbytes, players * config.ray.groups)
+    return config
+
+
+def start_crew(config: RunConfig, new: bool) -> Crew:
+    """Starts the actors that play, and the one that answers for the network where the settings ask for it."""
+    settings, gpu = config.ray, has_gpu(config.ray)
+    text = to_toml(config)
+    actor = ray.remote(
+        num_cpus=1,
+        max_restarts=settings.restarts,
+        max_task_retries=0,
+        scheduling_strategy="SPREAD",
+        concurrency_groups={"life": 1},
+        runtime_env={"env_vars": ONE_THREAD},
+    )
+    server = _start_server(config, text, gpu) if settings.inference == "server" else None
+    first = 0 if new and settings.lock_step else None  # the games of a local run
+    players = [actor(Player).remote(text, settings.groups, first, server) for _ in range(settings.workers)]
+    return Crew(players, server, gpu)
+
+
+def _start_server(config: RunConfig, text: str, gpu: bool) -> Any:
+    settings = config.ray
+    rows = config.selfplay.num_games * config.search.in_flight
+    if rows < FEW_ROWS:
+        logger.warning(
+            "a request to the inference server has %d rows: with fewer than %d it spends its time on requests; raise "
+            "selfplay.num_games",
+            rows,
+            FEW_ROWS,
+        )
+    actor = ray.remote(
+        num_cpus=0,
+        num_gpus=settings.inference_gpu if gpu else 0,
+        max_restarts=settings.restarts,
+        max_task_retries=0,
+        runtime_env={"env_vars": _device(settings.inference_gpu if gpu else 0.0)},
+    )
+    return actor(InferenceServer).remote(text, settings.inference_rows, settings.inference_wait_ms)
+
+
+def _device(gpu: float) -> dict[str, str]:
+    """As much of a GPU's memory as of the GPU, for JAX would take most of it; or the CPU."""
+    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * min(gpu, 1.0):.3f}"} if gpu else {"JAX_PLATFORMS": "cpu"}
+
+
+def train_with(
+    crew: Crew, config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until
+) -> Finished:
+    """Trains by one learner after the other, as long as they die and the crew does not."""
+    began, died = time.monotonic(), 0
+    while True:
+        left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
+        task = Task(folder.path.resolve(), root.resolve(), how, dataclasses.replace(until, seconds=left))
+        with _learner(config, folder, crew) as (learner, keeper):
+            try:
+                return _watch(folder, learner.train.remote(task, crew.players, crew.server, keeper))
+            except exceptions.RayActorError as error:
+                died += 1
+                why = str(error).partition("\n")[0]
+        if died > MOST_LEARNERS:
+            raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
+        logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
+        how = how_to_go_on(folder, config)
+
+
+@contextlib.contextmanager
+def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple[Any, Any]]:
+    """A learner, where the GPU is or else here; and who keeps the folder for it, where it is elsewhere."""
+    here = ray.get_runtime_context().get_node_id()
+    far = crew.gpu and not _node_has_gpu(here)
+    stays = NodeAffinitySchedulingStrategy(here, soft=False)
+    keeper = None
+    if far:
+        keeper = ray.remote(num_cpus=0, max_restarts=3, scheduling_strategy=stays)(Keeper).remote(folder.path.resolve())
+    learner = ray.remote(
+        num_cpus=0,
+        num_gpus=config.ray.learner_gpu if crew.gpu else 0,
+        scheduling_strategy="DEFAULT" if far else stays,
+        runtime_env={"env_vars": _device(config.ray.learner_gpu if crew.gpu else 0.0)},
+    )(Learner).remote()
+    try:
+        with folder.held() if far else contextlib.nullcontext():
+            yield learner, keeper
+    finally:
+        for actor in filter(None, (learner, keeper)):
+            with contextlib.suppress(exceptions.RayError):
+                ray.kill(actor)
+
+
+def _node_has_gpu(node: str) -> bool:
+    found = [entry for entry in ray.nodes() if entry["NodeID"] == node]
+    return bool(found) and found[0]["Resources"].get("GPU", 0) > 0
+
+
+def _watch(folder: RunFolder, question: Any) -> Finished:
+    """Waits for a learner's end; hands on what asks the run to stop."""
+    with stopping(folder, None) as stop:
+        while not ray.wait([question], timeout=LOOK_SECONDS)[0]:
+            if stop.asked:
+                folder.stop_file.touch()
+    try:
+        finished: Finished = ray.get(question)
+        return finished
+    except exceptions.RayTaskError as error:
+        if isinstance(error.cause, AleaError):  # without the traceback of another process
+            raise error.cause from None
+        raise
+
+
+class _Desk:
+    """What the learner's journal says, for every sink that the settings ask for."""
+
+    name = "the desk"
+
+    def __init__(self, sinks: Fanout) -> None:
+        self._sinks = sinks
+        self.state: dict[str, Any] = {}
+
+    def open(self) -> None:
+        """Nothing to be done."""
+
+    def send(self, records: list[dict[str, Any]]) -> None:
+        """To the sinks, as reports."""
+        for record in records:
+            report = report_of(record)
+            if report is not None:
+                self._sinks.emit(report)
+
+    def close(self) -> None:
+        """The sinks are closed by who made them."""
+
+
+@contextlib.contextmanager
+def _shown(config: RunConfig, folder: RunFolder, root: Path, quiet: bool) -> Iterator[None]:
+    """Whatever the learner reports is shown and sent from here, inside."""
+    sinks = Fanout([])
+    add_sinks(sinks, config, folder, root, quiet, sends=True)
+    place = folder.path / "ray-desk.json"
+    desk = Follower(folder.metrics_file, place, _Desk(sinks), every_seconds=SHOW_SECONDS)
+    try:
+        yield
+    finally:
+        desk.close()
+        sinks.close()

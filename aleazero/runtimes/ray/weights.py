@@ -1,0 +1,46 @@
+"""The weights of a run in the object store: put there once per version that is sent, for whoever plays.
+
+Between two sendings so many games must be over as the settings say. Knows references; not who fetches them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import ray
+
+from aleazero.core.records import Weights
+
+
+class StoredWeights:
+    """The weight store of a learner."""
+
+    def __init__(self, sync_every: int) -> None:
+        """`sync_every` games must be over before newer weights are sent; 0: every version is."""
+        self._sync_every = sync_every
+        self._latest: tuple[int, Weights] | None = None
+        self._sent: tuple[int, list[Any]] | None = None
+        self._sent_games = 0
+        self.games = 0  # over so far, in what the learner has taken
+
+    def publish(self, version: int, weights: Weights) -> None:
+        """Keeps them, and sends them if it is time."""
+        self._latest = (version, weights)
+        if self._sent is None or self.games - self._sent_games >= self._sync_every:
+            leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(weights)]  # those of JAX would be copied once more
+            self._sent, self._sent_games = (version, [ray.put(leaves)]), self.games
+
+    def latest(self) -> tuple[int, Weights]:
+        """The newest version, sent or not: for matches in this process."""
+        if self._latest is None:
+            raise LookupError("no weights have been published")
+        return self._latest
+
+    @property
+    def sent(self) -> tuple[int, list[Any]]:
+        """The newest version that was sent, and a list with the one reference to it."""
+        if self._sent is None:
+            raise LookupError("no weights have been published")
+        return self._sent

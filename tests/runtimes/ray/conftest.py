@@ -1,0 +1,38 @@
+"""One small cluster for the tests of a module, whose actors share compiled programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aleazero.ray_settings import RayConfig
+from aleazero.runtimes.ray.cluster import connected
+from tests.runtimes.support import programs, quick_programs  # noqa: F401 - fixtures
+
+
+@pytest.fixture(scope="module")
+def quick_actors(programs: Path, quick_programs: None) -> Iterator[None]:  # noqa: F811
+    """What actors, which are other processes, compile by: as this one does."""
+    told = {
+        "JAX_COMPILATION_CACHE_DIR": str(programs),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        "JAX_PLATFORMS": "cpu",
+    }
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
+    yield
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+
+
+@pytest.fixture(scope="module")
+def small_cluster(quick_actors: None) -> Iterator[None]:
+    with connected(RayConfig(local=True, workers=4)):
+        yield

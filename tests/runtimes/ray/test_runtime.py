@@ -1,0 +1,173 @@
+"""A run on a real Ray cluster: what a local one learns, bit for bit in lock-step, and every slab once whoever dies."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import ray
+
+from aleazero.config import RunConfig
+from aleazero.core.records import Rows
+from aleazero.core.settings import to_toml
+from aleazero.observe.jsonl import read_jsonl
+from aleazero.replay.store import Replay
+from aleazero.runs import RunFolder, new_run
+from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.runtime import Crew, start_crew, train_with
+from aleazero.runtimes.ray.weights import StoredWeights
+from aleazero.runtimes.start import Finished, Until
+from tests.runtimes.support import PATIENCE_SECONDS, Recorder, StopAfter, make_run, newest, shared_parts, tiny
+
+pytestmark = pytest.mark.usefixtures("small_cluster")
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sha256 of every batch that a learner draws."""
+    found: list[str] = []
+    plain = Replay.sample
+
+    def sample(self: Replay, number: int, count: int) -> Rows:
+        rows = plain(self, number, count)
+        found.append(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows))).hexdigest())
+        return rows
+
+    monkeypatch.setattr(Replay, "sample", sample)
+    return found
+
+
+def player(config: RunConfig, source: int | None = None) -> Any:
+    actor = ray.remote(num_cpus=1, max_restarts=3, concurrency_groups={"life": 1})(Player)
+    return actor.remote(to_toml(config), config.ray.groups, source)
+
+
+def fed(config: RunConfig, root: Path, players: list[Any], name: str = "ray") -> LocalRun:
+    """A learner in this process."""
+    weights = StoredWeights(0 if config.ray.lock_step else config.ray.sync_every)
+    folder = RunFolder(root / name)
+    if not folder.path.exists():
+        folder = new_run(root, name, "")
+        folder.write_config(config)
+    return LocalRun(
+        shared_parts(config), folder, Recorder(), root=root, weights=weights,
+        make_producer=lambda parts, sink, _: Intake(parts, sink, weights, players),
+    )  # fmt: skip
+
+
+def eventually(happened: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not (found := happened()):
+        assert time.monotonic() < end, f"no {what} within {PATIENCE_SECONDS} seconds"
+        time.sleep(0.02)
+    return found
+
+
+def test_in_lock_step_it_learns_what_it_learns_locally(batches: list[str], tmp_path: Path) -> None:
+    with contextlib.closing(make_run(tiny(), tmp_path, "local")) as local:
+        local.train(StopAfter())
+    wanted, batches[:] = list(batches), []
+    config = tiny("runtime=ray", "ray.lock_step=true")
+    far = fed(config, tmp_path, [player(config, 0)])
+    with contextlib.closing(far):
+        far.train(StopAfter())
+    assert len(wanted) == 40
+    assert batches == wanted
+    one, other = newest(far.folder), newest(local.folder)
+    assert one.step == other.step
+    for name in other.arrays:
+        if not name.startswith("games"):
+            assert one.arrays[name].tobytes() == other.arrays[name].tobytes(), name
+
+
+def test_what_no_checkpoint_holds_is_taken_again_and_nothing_twice(tmp_path: Path) -> None:
+    """A learner that begins again from its checkpoint gets from its players what another one had taken since."""
+    config = tiny("runtime=ray", "ray.groups=2", "replay.capacity_rows=4096")
+    players = [player(config), player(config)]
+    with contextlib.closing(fed(config, tmp_path, players)) as first:
+        first.train(StopAfter(6))  # ends with a checkpoint
+        saved = newest(first.folder)
+        eventually(lambda: first.producer.step() and first.producer.rows >= saved.facts["rows"] + 512, "slabs")
+        taken = dict(taken_by(first))
+    with contextlib.closing(fed(config, tmp_path, players)) as second:
+        second.resume(saved, "exact")
+        second.learner.publish()
+        eventually(
+            lambda: second.producer.step() and all(taken_by(second).get(s, 0) >= n for s, n in taken.items()),
+            "the same",
+        )
+        assert isinstance(second.producer, Intake)
+        assert second.producer.counts["taken"] * 128 == second.producer.rows - saved.facts["rows"]
+        assert set(second.producer.counts) == {"taken"}
+        assert second.producer.rows == 128 * sum(taken_by(second).values())  # each slab of each source, once
+
+
+def taken_by(run: LocalRun) -> dict[int, int]:
+    return {source: number for source, number, _ in run.producer.facts()["ray"]["taken"]}
+
+
+class InThread:
+    """A driver whose learner and players may be killed meanwhile."""
+
+    def __init__(self, crew: Crew, config: RunConfig, folder: RunFolder, root: Path) -> None:
+        self.found: Finished | BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(crew, config, folder, root), daemon=True)
+        self._thread.start()
+
+    def _run(self, crew: Crew, config: RunConfig, folder: RunFolder, root: Path) -> None:
+        try:
+            self.found = train_with(crew, config, folder, root, None, Until(None, False))
+        except BaseException as error:
+            self.found = error
+
+    def finish(self) -> Finished:
+        self._thread.join(PATIENCE_SECONDS)
+        assert isinstance(self.found, Finished), self.found
+        return self.found
+
+
+def test_a_learner_and_a_player_are_killed_and_the_run_comes_to_its_end(tmp_path: Path) -> None:
+    config = tiny(
+        *(
+            "runtime=ray",
+            "ray.workers=2",
+            "replay.capacity_rows=4096",
+            "total_rows=25600",
+            "checkpoint.every_rows=1280",
+        ),
+    )
+    folder = new_run(tmp_path, "it", "")
+    folder.write_config(config)
+    crew = start_crew(config, new=True)
+    driver = InThread(crew, config, folder, tmp_path)
+
+    def rows() -> int:
+        return folder.metrics_file.exists() and max((r["rows"] for r in read_jsonl(folder.metrics_file)), default=0)
+
+    eventually(lambda: rows() >= 2560, "training")
+    owner = eventually(folder.owner, "learner")
+    os.kill(owner, signal.SIGKILL)
+    eventually(lambda: folder.owner() not in (None, owner), "other learner")
+    os.kill(ray.get(crew.players[0].alive.remote()), signal.SIGKILL)
+    finished = driver.finish()
+    assert finished.status == "done"
+    reports = read_jsonl(folder.metrics_file)
+    assert [r["status"] for r in reports if r["kind"] == "run"] == ["started", "resumed", "done"]
+    told = [r for r in reports if r["kind"] == "ray"]
+    assert told[-1]["players"] == 2
+    assert told[-1]["restarts"] >= 1
+    facts = newest(folder).facts
+    assert facts["ray"]["slabs"] * 128 == facts["rows"] == 25600
+    assert sum(number for _, number, _ in facts["ray"]["taken"]) >= facts["ray"]["slabs"]

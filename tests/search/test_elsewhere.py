@@ -1,0 +1,60 @@
+"""A search whose network is asked elsewhere finds what the compiled loop finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from aleazero.core.records import Prediction
+from aleazero.games.registry import make_game
+from aleazero.search.build import build_search
+from aleazero.search.elsewhere import Elsewhere
+from aleazero.search.settings import SearchConfig, make_knobs
+
+
+def evaluate(weights: Any, observations: jax.Array) -> Prediction:
+    """The same numbers in any program: sums of small whole numbers, scaled by powers of two."""
+    flat = jnp.round(observations.reshape(observations.shape[0], -1) * 4)
+    logits = jnp.round(flat @ weights) / 8
+    return Prediction(logits, jnp.clip(jnp.round(flat.sum(-1)) / 64, -1, 1) * (1 - 2 * (flat[:, 0] % 2)))
+
+
+@pytest.mark.parametrize(
+    ("game", "config"),
+    [
+        ("connect_four", SearchConfig(kind="gumbel", max_simulations=16)),
+        ("connect_four", SearchConfig(kind="gumbel", max_simulations=16, in_flight=2)),
+        ("connect_four", SearchConfig(kind="puct", max_simulations=12)),
+        ("pig", SearchConfig(kind="gumbel", max_simulations=12)),
+    ],
+    ids=["gumbel", "two in flight", "puct", "chance"],
+)
+def test_it_finds_what_the_compiled_loop_finds(game: str, config: SearchConfig) -> None:
+    rules = make_game(game)
+    search = build_search(rules, config)
+    keys = jax.random.split(jax.random.key(0), 8)
+    states = jax.vmap(rules.init)(keys)
+    if rules.spec.chance == "explicit":
+        assert not bool(states.is_chance.any())
+    size = int(np.prod(rules.spec.observation_shape))
+    weights = jnp.round(jax.random.normal(jax.random.key(1), (size, rules.spec.num_actions)) * 4)
+    knobs = make_knobs(config)
+    wanted = jax.jit(search.run, static_argnums=0)(evaluate, weights, states, keys, knobs)
+    asking = Elsewhere(search).run(states, keys, knobs)
+    observations, asked = next(asking), 0
+    while True:
+        try:
+            asked += 1
+            observations = asking.send(jax.jit(evaluate)(weights, observations))
+        except StopIteration as end:
+            found = end.value
+            break
+    assert asked == 1 + -(-config.max_simulations // config.in_flight)
+    for name in ("action", "edge", "actions", "visits", "evaluations"):
+        assert np.array_equal(getattr(found, name), getattr(wanted, name)), name
+    for name in ("policy", "values", "value", "priors"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-6, atol=1e-6)
