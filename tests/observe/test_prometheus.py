@@ -22,7 +22,7 @@ from aleazero.core.errors import MissingExtra
 from aleazero.observe.catalogue import CATALOGUE, MOST_SERIES, metric_of
 from aleazero.observe.endpoint import Endpoint, EndpointError
 from aleazero.observe.prometheus import PATH, PrometheusSink
-from aleazero.observe.reports import HardwareReport, WorkerReport, WorkersReport
+from aleazero.observe.reports import HardwareReport, RayReport, WorkerReport, WorkersReport, report_of
 from aleazero.observe.targets import Target, TargetServer, write_targets
 from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
@@ -65,12 +65,25 @@ def worker(**changes: object) -> WorkerReport:
     )  # type: ignore[arg-type]
 
 
+def on_ray() -> RayReport:
+    where = {"step": 1, "rows": 2, "seconds": 3.0}
+    rates = {"rows_per_second": 9.0, "taken_per_second": 8.0, "busy_share": 0.9, "lag_updates": 1.5}
+    counts = {"players": 4, "restarts": 1, "waiting": 3, "lost": 2}
+    return RayReport(**where, **rates, **counts, inference={"batch_fill": 0.5})  # type: ignore[arg-type]
+
+
 def every_report() -> list:
     return [
         *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), examples.match()),
         examples.producers(),
-        *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker()),
+        *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker(), on_ray()),
     ]
+
+
+def test_a_report_that_was_written_down_is_read_again() -> None:
+    for report in every_report():
+        assert report_of({**report.as_dict(), "time": 4.0}) == report
+    assert report_of({"kind": "something else"}) is None
 
 
 def parse(text: str) -> dict[str, dict[Labels, float]]:

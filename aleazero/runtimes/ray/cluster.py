@@ -45,7 +45,7 @@ def connected(settings: RayConfig) -> Iterator[None]:
         if own:
             ray.init(address="local", **_own(settings), **quietly)
         else:
-            if ":" in settings.address:
+            if settings.address != "auto":
                 reach(settings.address)
             ray.init(address=settings.address, **quietly)
     except Exception as error:

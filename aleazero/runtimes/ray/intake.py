@@ -37,6 +37,7 @@ WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
 BEAT_SECONDS = 5.0  # between two questions whether a player is alive
 SILENCE_SECONDS = 30.0  # without an answer: then it is ended, and started again
 PATIENCE_SECONDS = 60.0  # without a sign of life of anybody: then the run ends
+START_SECONDS = 180.0  # for the first one, on a busy machine
 PAUSE_SECONDS = 0.5  # before one that could not be reached is asked again
 FULL = 0.25  # of the object store: when so much waits for a checkpoint, one comes early
 
@@ -57,6 +58,7 @@ class _Seat:
     beat: Any = None  # the question whether it is alive
     beat_at: float = 0.0  # when that was asked, or answered
     down_since: float | None = None  # when it did not answer
+    met: bool = False  # it has answered since it was started
     gone: bool = False  # for good
     why: str = ""
     restarts: int = 0
@@ -97,7 +99,7 @@ class Intake:
         self._room = FULL * ray.cluster_resources().get("object_store_memory", 2**40)
         self.counts: collections.Counter[str] = collections.Counter()  # of slabs: taken, twice, gap, lost
         self.epoch = 0
-        self._greeted = False
+        self._greeted, self._met = False, False
 
     @property
     def rows(self) -> int:
@@ -158,7 +160,7 @@ class Intake:
             seat.asked -= 1
             try:
                 self._receipts.extend(ray.get(question, timeout=WAIT_SECONDS))
-                self._heard, seat.down_since = time.monotonic(), None
+                self._hear_of(seat)
             except _LOST as error:
                 self._lose(seat, error)
 
@@ -166,6 +168,7 @@ class Intake:
         """One that did not answer: it is started again by Ray, as often as the settings allow."""
         now = time.monotonic()
         seat.not_before, seat.why = now + PAUSE_SECONDS, str(error)
+        seat.met = False
         if seat.down_since is None:
             seat.down_since = now
             seat.restarts += 1
@@ -186,22 +189,27 @@ class Intake:
                 continue
             if ray.wait([seat.beat], timeout=0)[0]:
                 self._hear(seat, now)
-            elif now - seat.beat_at > SILENCE_SECONDS:
+            elif seat.met and now - seat.beat_at > SILENCE_SECONDS:
                 logger.warning("a player has not answered for %.0f s: it is started again", SILENCE_SECONDS)
                 ray.kill(seat.player, no_restart=False)
-                seat.beat, seat.beat_at = None, now
+                seat.beat, seat.beat_at, seat.met = None, now, False
         if all(seat.gone for seat in self._seats):
             raise PlayersFailed(f"every player has failed, or too often (ray.restarts): {self._seats[0].why}")
-        if now - self._heard > PATIENCE_SECONDS:
+        patience = PATIENCE_SECONDS if self._met else START_SECONDS
+        if now - self._heard > patience:
             raise PlayersFailed(
-                f"no player has answered for {PATIENCE_SECONDS:.0f} s: has the cluster a core free for each of the "
+                f"no player has answered for {patience:.0f} s: has the cluster a core free for each of the "
                 f"{len(self._seats)} (ray.workers)? See: alea ray status"
             )
+
+    def _hear_of(self, seat: _Seat) -> None:
+        self._heard, self._met = time.monotonic(), True
+        seat.down_since, seat.met = None, True
 
     def _hear(self, seat: _Seat, now: float) -> None:
         try:
             ray.get(seat.beat, timeout=WAIT_SECONDS)
-            self._heard, seat.down_since = now, None
+            self._hear_of(seat)
         except _LOST as error:
             self._lose(seat, error)
         seat.beat, seat.beat_at = None, now

@@ -29,7 +29,7 @@ from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.mirror import Mirror
 from aleazero.runtimes.ray.weights import StoredWeights
-from aleazero.runtimes.selfplay import Resume, SoFar
+from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.start import Finished, Until, train_in
 
 logger = logging.getLogger(__name__)
@@ -69,9 +69,11 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
     mirror = Mirror(keeper, scratch / task.folder.name)
     try:
         mirror.fetch()
+        mirror.start()
         yield RunFolder(mirror.path), scratch, mirror
         mirror.send()
     finally:
+        mirror.stop()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -100,11 +102,6 @@ class _Mirrored(Intake):
         """Only what the driver's machine has is safe."""
         self.mirror.send()
         super().saved()
-
-    def tend(self, so_far: SoFar) -> bool:
-        """Also: reports go there, and what the driver wants comes here."""
-        self.mirror.tend()
-        return super().tend(so_far)
 
 
 def how_to_go_on(folder: RunFolder, config: RunConfig) -> Resume | None:

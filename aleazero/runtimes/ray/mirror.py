@@ -8,13 +8,17 @@ wishes, to stop or to pause, come the other way. Knows files; not what is in the
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray import exceptions
+
+logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 64 * 2**20
 EVERY_SECONDS = 1.0
@@ -84,7 +88,7 @@ class Mirror:
         """`keeper` is the handle of a `Keeper`; `path` is where the copy is made."""
         self._keeper, self.path = keeper, path
         self._sent: dict[str, Stamp] = {}
-        self._next = 0.0
+        self._turn, self._over = threading.Lock(), threading.Event()
 
     def fetch(self) -> None:
         """Makes the copy."""
@@ -100,6 +104,10 @@ class Mirror:
 
     def send(self) -> None:
         """Brings the folder up to date."""
+        with self._turn:
+            self._send()
+
+    def _send(self) -> None:
         here = _files(self.path)
         for name in sorted(here, key=_order):
             if not name.startswith("checkpoints/") and here[name] != self._sent.get(name):
@@ -111,12 +119,24 @@ class Mirror:
             for name in gone:
                 del self._sent[name]
 
+    def start(self) -> None:
+        """From now on reports go there and wishes come here, also while the run is paused."""
+        threading.Thread(target=self._work, name="alea-mirror", daemon=True).start()
+
+    def stop(self) -> None:
+        """No more of that."""
+        self._over.set()
+
+    def _work(self) -> None:
+        while not self._over.wait(EVERY_SECONDS):
+            try:
+                with self._turn:
+                    self.tend()
+            except exceptions.RayError as error:  # it is tried again
+                logger.warning("the driver's machine cannot be reached: %s", str(error).partition("\n")[0])
+
     def tend(self) -> None:
-        """Now and then: reports go there, wishes come here."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + EVERY_SECONDS
+        """Reports go there, wishes come here."""
         for name in ("metrics.jsonl", "alea.log"):
             with contextlib.suppress(FileNotFoundError):
                 stamp = _stamp(self.path / name)

@@ -60,8 +60,7 @@ def test_what_changes_goes_back(home: Path, tmp_path: Path) -> None:
     assert not (home / "checkpoints/000000000004").exists()
 
 
-def test_wishes_come_here_and_reports_go_there(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aleazero.runtimes.ray.mirror.EVERY_SECONDS", 0.0)
+def test_wishes_come_here_and_reports_go_there(home: Path, tmp_path: Path) -> None:
     made = mirror(home, tmp_path)
     (home / "stop").touch()
     (home / "paused").touch()

@@ -1,0 +1,75 @@
+"""A machine of the cluster is gone, without a word: the run goes on with the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from aleazero.config import RunConfig
+from aleazero.core.records import Trajectory
+from aleazero.core.settings import to_toml
+from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.weights import StoredWeights
+from tests.runtimes.support import PATIENCE_SECONDS, shared_parts, tiny
+
+CONFIG: RunConfig = tiny("runtime=ray", "replay.capacity_rows=4096")
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.sources: list[int] = []
+
+    def add(self, slab: Trajectory, source: int = 0) -> None:
+        assert np.asarray(slab.ended).shape == (8, 16)
+        self.sources.append(source)
+
+
+@pytest.fixture
+def two_nodes(quick_actors: None) -> Iterator[tuple[Cluster, Any]]:
+    small = {"num_cpus": 2, "object_store_memory": 100_000_000}
+    quickly = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 3}
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={**small, "resources": {"here": 1}, "_system_config": quickly, "include_dashboard": False},
+    )
+    other = cluster.add_node(**small, resources={"there": 1})
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster, other
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_the_run_goes_on_when_a_machine_is_gone(two_nodes: tuple[Cluster, Any]) -> None:
+    cluster, other = two_nodes
+    actor = ray.remote(num_cpus=1, max_restarts=3, concurrency_groups={"life": 1})(Player)
+    players = [
+        actor.options(resources={where: 0.1}).remote(to_toml(CONFIG), 1, None) for where in ("here", "there")
+    ]  # the second one cannot be anywhere else
+    parts, sink, weights = shared_parts(CONFIG), Sink(), StoredWeights(0)
+    weights.publish(1, jax.jit(parts.model.init)(jax.random.key(0)))
+    intake = Intake(parts, sink, weights, players)
+
+    def take(enough: Any, what: str) -> float:
+        began = time.monotonic()
+        while not enough():
+            assert time.monotonic() - began < PATIENCE_SECONDS, f"no {what}"
+            intake.step()
+        return time.monotonic() - began
+
+    take(lambda: len(set(sink.sources)) == 2, "slabs of both")
+    cluster.remove_node(other, allow_graceful=False)
+    before = len(sink.sources)
+    assert take(lambda: len(sink.sources) >= before + 20, "slabs of the one that is left") < 60
+    take(lambda: intake.report({"step": 0, "rows": 0, "seconds": 0.0}).restarts >= 1, "notice of its end")
+    before = len(sink.sources)
+    assert take(lambda: len(sink.sources) >= before + 20, "slabs of the one that is left") < 60
+    facts = intake.facts()["ray"]
+    assert facts["slabs"] == len(sink.sources) == sum(number for _, number, _ in facts["taken"])
