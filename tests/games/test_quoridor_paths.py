@@ -62,8 +62,8 @@ def test_the_way_through_a_maze_is_found() -> None:
     [
         ("e1 e9 10 10 - 1", "e2", "e2"),
         ("e1 e9 10 10 - 2", "e8", "e8"),
-        ("e1 e4 10 10 - 1", "e2", None),  # behind: a wall
-        ("e1 e4 0 10 - 1", "e2", "e2"),  # none left
+        ("e1 c4 10 10 - 1", "e2", None),  # behind: a wall
+        ("e1 e4 10 10 - 1", "e2", "e2"),  # behind, but every wall would hinder both
         ("e1 e9 10 10 e1h 1", None, None),
     ],
 )

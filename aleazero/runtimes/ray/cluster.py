@@ -36,8 +36,6 @@ class ClusterError(AleaError):
 def connected(settings: RayConfig) -> Iterator[None]:
     """A cluster, inside."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if has_token():
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     own = settings.local or not settings.address
