@@ -257,4 +257,5 @@ def report_of(record: Mapping[str, Any]) -> Report | None:
     if kind is None:
         return None
     names = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{n: math.nan if value is None else value for n, value in record.items() if n in names})
+    fields: dict[str, Any] = {n: math.nan if value is None else value for n, value in record.items() if n in names}
+    return kind(**fields)

@@ -10,6 +10,7 @@ import logging
 import os
 import platform
 import socket
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,15 @@ def connected(settings: RayConfig) -> Iterator[None]:
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     own = settings.local or not settings.address
     try:
-        if own:
-            ray.init(address="local", **_own(settings), **quietly)
-        else:
-            if settings.address != "auto":
-                reach(settings.address)
-            ray.init(address=settings.address, **quietly)
+        if not own and settings.address != "auto":
+            reach(settings.address)
+        with warnings.catch_warnings():
+            # JAX warns of forks; what Ray forks becomes another program at once.
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+            if own:
+                ray.init(address="local", **_own(settings), **quietly)
+            else:
+                ray.init(address=settings.address, **quietly)
     except Exception as error:
         raise ClusterError(why_not(settings, error)) from error
     try:

@@ -38,6 +38,8 @@ from aleazero.runtimes.start import Finished, Until, stopping
 
 logger = logging.getLogger(__name__)
 
+_remote: Any = ray.remote  # its types know fewer options than it has
+
 LOOK_SECONDS = 0.2
 SHOW_SECONDS = 0.5
 MOST_LEARNERS = 5  # that may die, one after the other
@@ -82,7 +84,7 @@ def start_crew(config: RunConfig, new: bool) -> Crew:
     """Starts the actors that play, and the one that answers for the network where the settings ask for it."""
     settings, gpu = config.ray, has_gpu(config.ray)
     text = to_toml(config)
-    actor = ray.remote(
+    actor = _remote(
         num_cpus=1,
         max_restarts=settings.restarts,
         max_task_retries=0,
@@ -106,7 +108,7 @@ def _start_server(config: RunConfig, text: str, gpu: bool) -> Any:
             rows,
             FEW_ROWS,
         )
-    actor = ray.remote(
+    actor = _remote(
         num_cpus=0,
         num_gpus=settings.inference_gpu if gpu else 0,
         max_restarts=settings.restarts,
@@ -149,8 +151,8 @@ def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple
     stays = NodeAffinitySchedulingStrategy(here, soft=False)
     keeper = None
     if far:
-        keeper = ray.remote(num_cpus=0, max_restarts=3, scheduling_strategy=stays)(Keeper).remote(folder.path.resolve())
-    learner = ray.remote(
+        keeper = _remote(num_cpus=0, max_restarts=3, scheduling_strategy=stays)(Keeper).remote(folder.path.resolve())
+    learner = _remote(
         num_cpus=0,
         num_gpus=config.ray.learner_gpu if crew.gpu else 0,
         scheduling_strategy="DEFAULT" if far else stays,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,20 @@ def quick_actors(programs: Path, quick_programs: None) -> Iterator[None]:  # noq
             del os.environ[name]
         else:
             os.environ[name] = value
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ray leaves files and sockets open that nobody uses any more."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left() -> Iterator[None]:
+    """Or else another module's tests would be told."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
