@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray import exceptions
 
 from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError
@@ -42,7 +43,7 @@ def connected(settings: RayConfig) -> Iterator[None]:
     own = settings.local or not settings.address
     try:
         if not own and settings.address != "auto":
-            reach(settings.address)
+            greet(settings.address)
         with warnings.catch_warnings():
             # JAX warns of forks; what Ray forks becomes another program at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
@@ -96,6 +97,35 @@ def reach(address: str) -> None:
             f"nothing answers at {address} ({error.strerror or error}): is the head running there (alea ray head), and "
             f"does its firewall let port {port} in?"
         ) from error
+
+
+def greet(address: str) -> None:
+    """Raises unless a cluster at HOST:PORT takes our token and runs our versions. Ray itself would try for long."""
+    reach(address)
+    from ray._common.usage.usage_lib import get_cluster_metadata
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+
+    try:
+        told = get_cluster_metadata(GcsClient(address=address))
+    except exceptions.AuthenticationError as error:
+        raise ClusterError(
+            f"the Ray cluster at {address!r} does not take this machine's token: copy {token_file()} from the head"
+        ) from error
+    problem = version_problem(address, told or {})
+    if problem:
+        raise ClusterError(problem)
+
+
+def version_problem(address: str, told: dict[str, Any]) -> str | None:
+    """What is wrong with the versions that a cluster tells of itself; None where nothing is."""
+    ours = {"ray_version": ray.__version__, "python_version": platform.python_version()}
+    if all(told.get(name, own) == own for name, own in ours.items()):
+        return None
+    return (
+        f"the Ray cluster at {address!r} runs another version: Ray {told.get('ray_version')} on Python "
+        f"{told.get('python_version')} there, Ray {ours['ray_version']} on Python {ours['python_version']} here; "
+        "install the same on every machine"
+    )
 
 
 def why_not(settings: RayConfig, error: Exception) -> str:

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from aleazero.core.errors import ConfigError
 from aleazero.runtimes.guard import end_all
-from aleazero.runtimes.ray.cluster import ClusterError, has_token, reach, token_file
+from aleazero.runtimes.ray.cluster import ClusterError, greet, has_token, token_file
 
 START_SECONDS = 60.0
-END_SECONDS = 20.0
+END_SECONDS = 3.0  # Ray would wait half a minute for its neighbours
 _STARTED = "Ray runtime started"
 _LEAST_STORE_GB = 0.08
 _SETTINGS = {  # a machine that is gone is noticed after about eight seconds
@@ -139,7 +139,7 @@ def join(folder: Path, address: str, offer: Offer) -> Node:
     if problems:
         raise ConfigError("\n".join(problems))
     need_token(make=False)
-    reach(address)
+    greet(address)
     return _start(folder, "worker", address, [f"--address={address}", *offer.arguments()])
 
 
