@@ -19,6 +19,14 @@ FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 STEADY_SECONDS = 60.0  # one that has lived so long is started again at once
 PATIENCE_SECONDS = 30.0  # for a checkpoint, and for what was played to be sent, once the head is gone
+# The environment of a process that computes on one core and leaves the others to others.
+ONE_CORE = {
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=1",
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 MOST_FAILURES = 4  # in a row, of a process that must not fail
 
 

@@ -35,7 +35,7 @@ from aleazero.observe.reports import ProducersReport
 from aleazero.observe.sink import Sink
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
-from aleazero.runtimes.children import MOST_FAILURES, Child
+from aleazero.runtimes.children import MOST_FAILURES, ONE_CORE, Child
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.producer import FileWeights, unpack
 from aleazero.runtimes.selfplay import Resume, SoFar
@@ -44,13 +44,6 @@ from aleazero.runtimes.slabs import SlabSchema
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
-# A producer has one core: the learner and the other producers have the others.
-_ONE_THREAD = {
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=1",
-    "NPROC": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
 
 
 class ProducersFailed(AleaError):  # noqa: N818 - the name says what happened
@@ -101,7 +94,7 @@ class Producers:
 
     def _child(self, number: int, logs: Path) -> Child:
         device = self._parts.config.producers.device
-        environment = dict(_ONE_THREAD) | {"JAX_PLATFORMS": "cpu"} if device == "cpu" else {}
+        environment = ONE_CORE if device == "cpu" else {}
         command = ["aleazero.runtimes.producer"]
         return Child(f"producer {number + 1}", command, environment, logs / f"producer_{number + 1}.log")
 

@@ -56,7 +56,9 @@ class Learner:
         with _place(task, keeper) as (folder, root, mirror):
             parts = build_parts(folder.read_config(), [jax.local_devices()[0]], root)
             maker = _run_maker(players, server, mirror)
-            finished = train_in(parts, folder, root, task.how, task.until, True, maker, sinks=journal_alone)
+            finished = train_in(
+                parts, folder, root, task.how, task.until, True, maker, sends=False, sinks=journal_alone
+            )
             return dataclasses.replace(finished, folder=RunFolder(task.folder), plot=task.folder / "curves.svg")
 
 

@@ -7,7 +7,6 @@ neither replay nor learning.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import secrets
 import time
@@ -27,15 +26,6 @@ from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
 from aleazero.runtimes.ray.messages import Order, Receipt
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import Slab, count_games
-
-# A player has one core: the learner and the other players have the others.
-ONE_THREAD = {
-    "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=1",
-    "NPROC": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
 
 
 class OrderedWeights:
@@ -89,7 +79,6 @@ class LocalPlay:
 
     def __init__(self, parts: Parts, sources: list[int]) -> None:
         lanes = parts.config.selfplay.num_games // len(sources)
-        self._names = [field.name for field in dataclasses.fields(Trajectory)]
         self._groups, self._slabs = len(sources), list[Slab]()
         self._weights = OrderedWeights(jax.eval_shape(parts.model.init, jax.random.key(0)))
         self._when = (0, 0)
@@ -106,7 +95,7 @@ class LocalPlay:
 
     def add(self, slab: Trajectory) -> None:
         """The actor's sink."""
-        whole = {name: np.split(np.asarray(getattr(slab, name)), self._groups, axis=1) for name in self._names}
+        whole = {name: np.split(np.asarray(array), self._groups, axis=1) for name, array in slab.arrays().items()}
         self._slabs = [
             {name: np.ascontiguousarray(split[group]) for name, split in whole.items()} for group in range(self._groups)
         ]
@@ -117,7 +106,6 @@ class FarPlay:
 
     def __init__(self, parts: Parts, sources: list[int], server: Any) -> None:
         lanes = parts.config.selfplay.num_games // len(sources)
-        self._names = [field.name for field in dataclasses.fields(Trajectory)]
         self._parts, self._asker = parts, ServerAsker(server)
         steps = Steps(parts)
         self._groups = [FarGroup(steps, lanes_of([source], lanes)) for source in sources]
@@ -126,7 +114,7 @@ class FarPlay:
         """One rollout: a slab of each group."""
         self._asker.use(order.version, order.weights)
         found = roll_all(self._groups, self._parts.pace(order.rows, order.epoch), self._asker)
-        return [{name: np.asarray(getattr(slab, name)) for name in self._names} for slab in found]
+        return [{name: np.asarray(array) for name, array in slab.arrays().items()} for slab in found]
 
 
 class Player:

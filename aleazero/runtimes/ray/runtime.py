@@ -26,12 +26,13 @@ from aleazero.observe.follow import Follower
 from aleazero.observe.reports import report_of
 from aleazero.observe.sink import Fanout
 from aleazero.runs import RunFolder
-from aleazero.runtimes.desk import add_sinks
+from aleazero.runtimes.children import ONE_CORE
+from aleazero.runtimes.desk import add_sinks, register
 from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
 from aleazero.runtimes.ray.inference import InferenceServer
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
 from aleazero.runtimes.ray.mirror import Keeper
-from aleazero.runtimes.ray.player import ONE_THREAD, Player
+from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.slabs import SlabSchema
 from aleazero.runtimes.start import Finished, Until, stopping
@@ -68,7 +69,10 @@ def train_on_ray(
     with connected(config.ray):
         crew = start_crew(_with_players(config), new=how is None)
         with _shown(config, folder, root, quiet):
-            return train_with(crew, config, folder, root, how, until)
+            finished = train_with(crew, config, folder, root, how, until)
+        if finished.status == "done":
+            register(config, folder, root)
+        return finished
 
 
 def _with_players(config: RunConfig) -> RunConfig:
@@ -90,7 +94,7 @@ def start_crew(config: RunConfig, new: bool) -> Crew:
         max_task_retries=0,
         scheduling_strategy="SPREAD",
         concurrency_groups={"life": 1},
-        runtime_env={"env_vars": ONE_THREAD},
+        runtime_env={"env_vars": ONE_CORE},
     )
     server = _start_server(config, text, gpu) if settings.inference == "server" else None
     first = 0 if new and settings.lock_step else None  # the games of a local run
