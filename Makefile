@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup programs train test lint wheel mutants bench-check bench-floors clean
+.PHONY: setup web programs train test lint wheel mutants bench-check bench-floors clean
 
-setup: $(STAMP)
+PAGE := aleazero/web/static/index.html
+
+setup: $(STAMP) $(PAGE)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -15,10 +17,17 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
+# The page of `alea web`, built into the package where npm is present.
+web: $(PAGE)
+$(PAGE): $(shell find frontend -path frontend/node_modules -prune -o -type f -print)
+	@if command -v npm >/dev/null; then \
+	  cd frontend && npm ci --silent && npm run --silent build >/dev/null && touch ../$(PAGE); \
+	else echo "the page of alea web is not built: install Node 20 with npm, then: make web"; fi
+
 # Debian packages that tests and matches call: GNU Backgammon as referee, Stockfish as opponent, Redis for many
-# machines, Prometheus for metrics.
+# machines, Prometheus for metrics, Chromium for the page.
 # Installed when root; else the command is shown.
-DEBIAN := gnubg redis-server prometheus stockfish
+DEBIAN := gnubg redis-server prometheus stockfish chromium
 programs:
 	@dpkg -s $(DEBIAN) >/dev/null 2>&1 || \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -59,4 +68,4 @@ bench-floors: setup
 	$(BIN)/python -m aleazero.bench.gate --record
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) aleazero/web/static frontend/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

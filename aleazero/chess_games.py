@@ -110,18 +110,22 @@ def episode_pgn(game: Chess, episode: Episode, event: str) -> str:
     return pgn_of(game, start, [int(action) for action in moves.action], values, headers=tags, result=result)
 
 
-def selfplay_games(run: RunFolder) -> Iterator[Episode]:
-    """The whole games that a run's newest replay log holds, in the order in which they ended."""
+def selfplay_games(run: RunFolder, newest: int | None = None) -> Iterator[Episode]:
+    """The whole games that a run's newest replay log holds, or its `newest` so many slabs, as they ended.
+
+    Of any game, not of chess alone.
+    """
     logs = sorted(run.replay.iterdir()) if run.replay.is_dir() else []
     if not logs:
         return
     log = ReplayLog(logs[-1])
     fields = {field.name for field in dataclasses.fields(Trajectory)}
     needed = fields - {"resign"}
-    seed, lost = run.read_config().seed, int(log.first_number > 0)  # games under way at a cut have lost their beginning
+    start = log.first_number if newest is None else max(log.first_number, log.next_number - newest)
+    seed, lost = run.read_config().seed, int(start > 0)  # games under way at a cut have lost their beginning
     assemblers: dict[int, EpisodeAssembler] = {}  # by source: each plays games of its own, in order
     moves: dict[int, int] = {}
-    for number, arrays in log.read(log.first_number, log.next_number):
+    for number, arrays in log.read(start, log.next_number):
         missing = sorted(needed - arrays.keys())
         if missing:
             raise ReplayLogError(f"record {number} of {logs[-1]} has no {', '.join(missing)}: another version wrote it")

@@ -1,4 +1,4 @@
-"""Several runs' records side by side: their last ratings and the panels of `alea runs compare`. Knows no file."""
+"""Several runs' records side by side: the panels of `alea runs compare`. Knows no file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,6 @@ from aleazero.observe.plot import Curve, Panel
 from aleazero.observe.reports import EvalReport, LearnReport
 
 Record = Mapping[str, Any]
-
-
-def last_ratings(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The last match against each opponent, in the order in which opponents first came."""
-    by_opponent: dict[str, dict[str, Any]] = {}
-    for record in records:
-        if record.get("kind") == EvalReport.kind:
-            keys = ("opponent", "step", "rows", "games", "score", "score_low", "score_high")
-            by_opponent[record["opponent"]] = {key: record[key] for key in keys}
-    return list(by_opponent.values())
 
 
 def compare_panels(runs: Mapping[str, Sequence[Record]]) -> list[Panel]:

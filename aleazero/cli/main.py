@@ -91,12 +91,28 @@ def show(
         str | None, Parameter(help="A position in the game's notation; the first one if left out.")
     ] = None,
     *,
+    svg: Annotated[Path | None, Parameter(help="Draw the board into this file instead, as SVG.")] = None,
     as_json: Json = False,
 ) -> int:
     """Draw a position and list its legal moves."""
     from aleazero.cli import show as command
 
-    return command.show(game, position, as_json)
+    return command.show(game, position, svg, as_json)
+
+
+@app.command
+def plot(
+    run: SomeRun = None,
+    *,
+    out: Annotated[
+        Path | None, Parameter(help="FILE.png or FILE.svg; curves.svg in the run's folder if left out.")
+    ] = None,
+    runs: Runs = None,
+) -> int:
+    """Draw a run's curves: losses, scores, speed, entropy, replay."""
+    from aleazero.cli import plot as command
+
+    return command.plot(run, out, runs)
 
 
 @app.command(name="eval")
@@ -300,6 +316,30 @@ def serve(
     from aleazero.cli import serve as command
 
     return command.serve(game, player, host=host, port=port, runs=runs)
+
+
+@app.command
+def web(
+    *,
+    run: Annotated[
+        list[Path] | None, Parameter(negative="", help="A run, or a folder of runs, to watch; repeatable.")
+    ] = None,
+    port: Annotated[int, Parameter(help="The port to listen on; 0 for any that is free.")] = 8440,
+    host: Annotated[
+        str, Parameter(help="The address to listen on; any but this machine's own needs a token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, Parameter(env_var="ALEA_WEB_TOKEN", help="Asked of every visitor; made, where one is needed.")
+    ] = None,
+    warm: Annotated[bool, Parameter(help="Compile at the start what a first visitor needs.")] = True,
+    runs: Runs = None,
+    device: Device = "auto",
+) -> int:
+    """Play, watch and analyse in the browser."""
+    compute_on(device)
+    from aleazero.cli import web as command
+
+    return command.web(host, port, run, token, warm, runs)
 
 
 @app.command

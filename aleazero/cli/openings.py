@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from aleazero.cli.advice import RankedPlay, ranked_plays
+from aleazero.advice import RankedPlay, ranked_plays
 from aleazero.cli.common import command_line, game_of, players_of
 from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from aleazero.cli.advice import advice
+from aleazero.advice import advice
 from aleazero.cli.common import game_of, players_of, seed_problems
 from aleazero.cli.written import Turn, Written, place_problems, write_game
 from aleazero.core.compilation import keep_compiled_programs

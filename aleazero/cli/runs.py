@@ -11,74 +11,17 @@ import dataclasses
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from aleazero.cli.common import active_run, duration, gather, has_head, head_of, table
-from aleazero.cli.compare import compare_panels, last_ratings
+from aleazero.cli.compare import compare_panels
 from aleazero.cli.main import DONE, FAILED, print_json
 from aleazero.cli.options import need_redis
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.observe.plot import short_number, write_svg
-from aleazero.observe.reports import LearnReport, RunReport
 from aleazero.runs import RunError, RunFolder, all_runs, delete_run, find_run, reset_run, runs_root
+from aleazero.standing import Standing, standing
 
 POLL_SECONDS = 0.2
-
-
-@dataclasses.dataclass(frozen=True)
-class Standing:
-    """How a run stands."""
-
-    name: str
-    game: str
-    # training, paused, done, stopped, failed; killed: it ended without saying so; damaged: it cannot be read
-    status: str
-    pid: int | None  # of the process that trains it
-    step: int
-    rows: int
-    total_rows: int | None
-    seconds: float  # of training
-    ratings: list[dict[str, Any]]  # the last one against each opponent
-    losses: dict[str, float | None]  # the last ones by term, and "total"; None where one was not finite
-    age_seconds: float | None  # since its last report; None before the first one
-    message: str  # why it failed, or what is damaged
-
-
-def standing(folder: RunFolder) -> Standing:
-    """How a run stands, by its lock and its reports."""
-    pid, game, total, message = folder.owner(), "?", None, ""
-    records: list[dict[str, Any]] = []
-    try:
-        config = folder.read_config()
-        game, total = config.game, config.total_rows
-        records = folder.read_reports()
-    except AleaError as error:
-        message = str(error)
-    last = records[-1] if records else {}
-    told = next((record for record in reversed(records) if record.get("kind") == RunReport.kind), None)
-    learned = next((record for record in reversed(records) if record.get("kind") == LearnReport.kind), None)
-    if message:
-        status = "damaged"
-    elif pid is not None:
-        status = "paused" if folder.pause_file.exists() else "training"
-    elif told is None or told["status"] in ("started", "resumed"):
-        status = "killed"
-    else:
-        status, message = told["status"], told["message"]
-    return Standing(
-        name=folder.name,
-        game=game,
-        status=status,
-        pid=pid,
-        step=last.get("step", 0),
-        rows=last.get("rows", 0),
-        total_rows=total,
-        seconds=last.get("seconds", 0.0),
-        ratings=last_ratings(records),
-        losses={"total": learned["loss"], **learned["losses"]} if learned else {},
-        age_seconds=max(time.time() - last["time"], 0.0) if last else None,
-        message=message,
-    )
 
 
 def list_runs(runs: Path | None, as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,13 +27,15 @@ def games(as_json: bool) -> int:
     return 0
 
 
-def show(name: str, position: str | None, as_json: bool) -> int:
-    """One position and its moves."""
+def show(name: str, position: str | None, svg: Path | None, as_json: bool) -> int:
+    """One position and its moves; or its picture, in a file."""
     game = make_game(name)
     if not isinstance(game, Game):
         raise ConfigError(f"game {name!r} runs on the host and has no positions to show")
     notation = game.notation
     state = game.init(jax.random.key(0)) if position is None else notation.parse_state(position)
+    if svg is not None:
+        return _draw(game, state, svg)
     actions = [int(a) for a in np.asarray(game.legal_list(state)) if a >= 0]
     moves = [notation.format_action(state, action) for action in actions]
     report = {
@@ -52,6 +55,20 @@ def show(name: str, position: str | None, as_json: bool) -> int:
     print(_status(report))
     if notation.explain():
         print(notation.explain())
+    return 0
+
+
+def _draw(game: Game, state: Any, path: Path) -> int:
+    from aleazero.web.faces import face_of
+    from aleazero.web.picture import picture
+
+    if path.suffix.lower() != ".svg" or not path.parent.is_dir():
+        raise ConfigError(f"svg is {str(path)!r}; name a file that ends in .svg, in a folder that is there")
+    try:
+        path.write_text(picture(face_of(game).board(state)), "utf-8")
+    except OSError as error:
+        raise ConfigError(f"svg is {str(path)!r}: {error.strerror}") from error
+    print(path)
     return 0
 
 

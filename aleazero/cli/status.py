@@ -9,9 +9,9 @@ from typing import Any
 from aleazero.cli.common import active_run, duration, has_head, table
 from aleazero.cli.main import DONE, print_json
 from aleazero.cli.options import need_redis
-from aleazero.cli.runs import standing
 from aleazero.core.errors import AleaError
 from aleazero.runs import RunFolder, runs_root
+from aleazero.standing import standing
 
 
 def status(name: str | None, runs: Path | None, as_json: bool) -> int:

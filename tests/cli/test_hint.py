@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from aleazero import export
-from aleazero.cli.advice import ENDS
+from aleazero.advice import ENDS
 from aleazero.cli.main import run
 from aleazero.games.backgammon.boards import rolled, to_boards
 from aleazero.games.backgammon.game import Backgammon

@@ -13,8 +13,8 @@ import pytest
 
 from aleazero import decisions as decided
 from aleazero import export
+from aleazero.advice import ENDS
 from aleazero.cli import judges
-from aleazero.cli.advice import ENDS
 from aleazero.cli.common import game_of
 from aleazero.cli.main import run
 from aleazero.core.errors import ConfigError, MissingExtra, UnknownName

@@ -1,0 +1,32 @@
+"""`alea web`: play, watch and analyse in the browser."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.errors import MissingExtra
+from aleazero.runs import runs_root
+
+
+def web(host: str, port: int, run: list[Path] | None, token: str | None, warm: bool, runs: Path | None) -> int:
+    """Serves the page until it is interrupted."""
+    for package in ("fastapi", "uvicorn", "websockets"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtra("alea web", package, "web")
+    from aleazero.web.app import STATIC, UNBUILT
+    from aleazero.web.serve import serve
+
+    keep_compiled_programs()
+    if not (STATIC / "index.html").is_file():
+        print(UNBUILT, flush=True)
+
+    def ready(address: str) -> None:
+        print(f"alea web: {address}  (Ctrl+C ends it)", flush=True)
+
+    try:
+        serve(host, port, runs_root(runs), tuple(run or ()), token, ready, warm)
+    except KeyboardInterrupt:
+        print("stopped")
+    return 0

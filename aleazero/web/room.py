@@ -1,0 +1,222 @@
+"""The engine room: who thinks for the players at all tables, many tables at once.
+
+Requests for the same player that wait together are answered together, in a batch of one of two compiled sizes. One
+thread answers moves; another loads players and does what takes long (hints, rollouts), so that no move waits for that.
+Knows players and rules; nothing of tables and visitors.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero.core.errors import AleaError, ConfigError, GameContractError
+from aleazero.core.game import Game
+from aleazero.core.keys import Role, lane_keys
+from aleazero.play.match import TurnPlayer
+from aleazero.players import AnyPlayer, make_player
+from aleazero.web.rules import playable, rules_of
+
+BATCH = 16  # the larger of the two sizes
+MOST_PLAYERS = 12  # kept loaded
+MOST_SIMULATIONS = 2000
+_SIMULATIONS = re.compile(r"sims=(\d+)")
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    state: Any
+    seed: int
+    move: int
+    answer: concurrent.futures.Future[list[int]]
+
+
+class Room:
+    """Answers until it is closed."""
+
+    def __init__(self, runs: Path | None) -> None:
+        """`runs` is where players of the kind `run:NAME` come from."""
+        self._runs = runs
+        self._players: OrderedDict[tuple[str, str], AnyPlayer] = OrderedDict()
+        self._sizes: dict[tuple[str, str], set[int]] = {}  # that are compiled
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[tuple[str, str], list[_Request]] = OrderedDict()
+        self._wake = threading.Condition(self._lock)
+        self._closed = False
+        self._slow = concurrent.futures.ThreadPoolExecutor(1, "alea-slow")
+        self._fast = threading.Thread(target=self._work, name="alea-moves", daemon=True)
+        self._fast.start()
+
+    def close(self) -> None:
+        """Ends both threads; what still waits is cancelled."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify_all()
+        self._slow.shutdown(wait=False, cancel_futures=True)
+        self._fast.join(timeout=10)
+
+    def slowly(self, work: Callable[[], T]) -> concurrent.futures.Future[T]:
+        """Does something that takes long, after what was asked for before."""
+        return self._slow.submit(work)
+
+    def player(self, game: str, text: str) -> AnyPlayer:
+        """The player of a string, loaded; AleaError with all that is wrong."""
+        key = (game, text)
+        with self._lock:
+            if key in self._players:
+                self._players.move_to_end(key)
+                return self._players[key]
+        asked = _SIMULATIONS.search(text)
+        if asked and (len(asked[1]) > 9 or int(asked[1]) > MOST_SIMULATIONS):
+            raise ConfigError(f"player {text!r}: sims is {asked[1][:12]}; here it is at most {MOST_SIMULATIONS}")
+        made = make_player(text, playable(game), self._runs)
+        with self._lock:
+            self._players[key] = made
+            while len(self._players) > MOST_PLAYERS:
+                old, _ = self._players.popitem(last=False)
+                self._sizes.pop(old, None)
+        return made
+
+    def prepare(self, game: str, text: str) -> concurrent.futures.Future[None]:
+        """Loads a player and compiles what it needs to answer one table; then, without being waited for, many."""
+
+        def load() -> None:
+            self.player(game, text)
+            if not self._ready(game, text, 1):
+                self._warm(game, text, 1)
+                self._slow.submit(self._warm, game, text, BATCH)
+
+        return self._slow.submit(load)
+
+    def turn(self, game: str, text: str, state: Any, seed: int, move: int) -> concurrent.futures.Future[list[int]]:
+        """The actions of a player's turn in a state; its randomness is named by seed and move."""
+        request = _Request(state, seed, move, concurrent.futures.Future())
+        with self._wake:
+            if self._closed:
+                request.answer.cancel()
+            self._waiting.setdefault((game, text), []).append(request)
+            self._wake.notify()
+        return request.answer
+
+    # ---- inside
+
+    def _ready(self, game: str, text: str, size: int) -> bool:
+        with self._lock:
+            return size in self._sizes.get((game, text), ())
+
+    def _warm(self, game: str, text: str, size: int) -> None:
+        """Compiles one size, by answering a first position."""
+        rules = rules_of(playable(game))
+        state, _ = rules.settle(rules.first(0), 0, 0, opening=True)
+        try:
+            _answers(rules.game, self.player(game, text), [_Request(state, 0, 0, concurrent.futures.Future())], size)
+        except AleaError:
+            if size == 1:
+                raise
+            return
+        with self._lock:
+            self._sizes.setdefault((game, text), set()).add(size)
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._closed or bool(self._waiting))
+                if self._closed:
+                    for requests in self._waiting.values():
+                        for request in requests:
+                            request.answer.cancel()
+                    return
+                (game, text), requests = self._waiting.popitem(last=False)
+                most = BATCH if BATCH in self._sizes.get((game, text), ()) else 1
+                if requests[most:]:
+                    self._waiting[game, text] = requests[most:]  # behind the others: nobody waits for ever
+                requests = requests[:most]
+            self._answer(game, text, requests)
+
+    def _answer(self, game: str, text: str, requests: list[_Request]) -> None:
+        try:
+            player = self.player(game, text)
+            turns = _answers(playable(game), player, requests, 1 if len(requests) == 1 else BATCH)
+        except Exception as error:
+            for request in requests:
+                request.answer.set_exception(error)
+            if not isinstance(error, AleaError | OSError | ValueError | RuntimeError):
+                raise
+            return
+        for request, turn in zip(requests, turns, strict=True):
+            request.answer.set_result(turn)
+
+
+def _answers(game: Game, player: AnyPlayer, requests: list[_Request], size: int) -> list[list[int]]:
+    """A turn for each request; the batch is filled up with the last one."""
+    rows = [requests[min(row, len(requests) - 1)] for row in range(size)]
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *(row.state for row in rows))
+    seeds = np.array([row.seed for row in rows], np.uint32)
+    keys = _keys(seeds, np.array([row.move for row in rows], np.int32))
+    asked = jnp.asarray(np.arange(size) < len(requests))
+    if isinstance(player, TurnPlayer):
+        left = jax.tree.map(np.asarray, player.turn(jax.tree.map(jnp.asarray, states), asked, keys))
+        rules = rules_of(game)
+        return [
+            rules.turn_to(request.state, jax.tree.map(lambda x, row=row: x[row], left))
+            for row, request in enumerate(requests)
+        ]
+    return _step_by_step(game, player, states, asked, keys)[: len(requests)]
+
+
+def _step_by_step(game: Game, player: Any, states: Any, asked: Array, keys: Array) -> list[list[int]]:
+    """Turns of players that choose one action at a time."""
+    size = len(asked)
+    turns: list[list[int]] = [[] for _ in range(size)]
+    seats, going = np.array(states.to_play), np.array(asked)
+    step = 0
+    while going.any():
+        chosen = np.asarray(player.choose(jax.tree.map(jnp.asarray, states), jnp.asarray(going), keys))
+        legal = np.asarray(_many(game)[0](states))
+        for row in np.flatnonzero(going).tolist():
+            if chosen[row] < 0 or chosen[row] not in legal[row]:
+                raise GameContractError(
+                    "turn", f"player {player.name!r} chose action {chosen[row]}, which is not legal"
+                )
+            turns[row].append(int(chosen[row]))
+        if game.plays is None:
+            break
+        safe = np.where(going, chosen, legal.max(-1)).astype(np.int32)
+        after = jax.tree.map(np.asarray, _many(game)[1](states, safe))
+        states = _where(going, after, states)
+        going &= ~(after.is_chance | after.terminated | (after.to_play != seats))
+        step += 1
+        keys = _fold(keys, step)
+    return turns
+
+
+def _where(lanes: np.ndarray, new: Any, old: Any) -> Any:
+    return jax.tree.map(lambda x, y: np.where(lanes.reshape(-1, *[1] * (x.ndim - 1)), x, y), new, old)
+
+
+@functools.cache
+def _many(game: Game) -> tuple[Callable[..., Array], Callable[..., Any]]:
+    return jax.jit(jax.vmap(game.legal_list)), jax.jit(jax.vmap(game.apply_action))
+
+
+@jax.jit
+def _keys(seeds: Array, moves: Array) -> Array:
+    return jax.vmap(lambda seed, move: lane_keys(seed, Role.MATCH, move, jnp.arange(1))[0])(seeds, moves)
+
+
+@jax.jit
+def _fold(keys: Array, step: int) -> Array:
+    return jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)

@@ -1,0 +1,139 @@
+"""A game's functions, compiled once, for one position at a time on the host; and the actions of a whole turn.
+
+What nature does is named by seed and move, as in `alea play`: a move that is taken back changes nothing of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero.core.errors import ConfigError, GameContractError
+from aleazero.core.game import Game
+from aleazero.core.keys import Role, lane_keys
+from aleazero.games.registry import make_game
+from aleazero.play.rollout import draw
+
+ROWS, PAIRS = 32, 128  # positions, and moves in them, looked at together
+_lock = threading.Lock()
+
+
+def playable(name: str) -> Game:
+    """The game of a name; ConfigError where it cannot be played on a page."""
+    game = make_game(name)
+    if not isinstance(game, Game):
+        raise ConfigError(f"game {name!r} runs on the host: play it in the terminal, alea play {name}")
+    return game
+
+
+class Rules:
+    """Plain answers about single states, which are trees of numpy arrays."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._init = jax.jit(lambda seed: game.init(lane_keys(seed, Role.INIT, 0, jnp.arange(1))[0]))
+        self._legal = jax.jit(game.legal_list)
+        self._apply = jax.jit(game.apply_action)
+        self._settle = jax.jit(self._draw, static_argnums=3)
+        self._many_legal = jax.jit(jax.vmap(game.legal_list))
+        self._many_after = jax.jit(self._branch)
+        self._pack = jax.jit(game.pack)
+        self._pack_all = jax.jit(jax.vmap(game.pack))
+        self._chance = jax.jit(game.apply_chance)
+
+    def first(self, seed: int) -> Any:
+        """A first state, before nature's first move."""
+        return _host(self._init(jnp.uint32(seed)))
+
+    def legal(self, state: Any) -> list[int]:
+        """The legal actions, in the order of the list."""
+        return [int(action) for action in np.asarray(self._legal(state)) if action >= 0]
+
+    def apply(self, state: Any, action: int) -> Any:
+        """The state after a legal action."""
+        return _host(self._apply(state, jnp.int32(action)))
+
+    def settle(self, state: Any, seed: int, move: int, opening: bool = False) -> tuple[Any, int]:
+        """The state after nature's move, if it is to move, and what it drew; -1 for nothing."""
+        role = Role.OPENING if opening else Role.CHANCE
+        after, outcome = self._settle(state, jnp.uint32(seed), jnp.int32(move), int(role))
+        return _host(after), int(outcome)
+
+    def roll(self, state: Any, outcome: int) -> Any:
+        """The state after what nature is said to have drawn."""
+        return _host(self._chance(state, jnp.int32(outcome)))
+
+    def pack_all(self, states: Any) -> np.ndarray:
+        """`[n, P]` uint8 of states `[n]`; computed for a few sizes alone."""
+        count = len(states.to_play)
+        size = 1 << (count - 1).bit_length()
+        rows = np.minimum(np.arange(size), count - 1)
+        return np.asarray(self._pack_all(jax.tree.map(lambda x: np.asarray(x)[rows], states)))[:count]
+
+    def turn_to(self, state: Any, left: Any) -> list[int]:
+        """The actions of a whole turn that leaves a given state; found level by level, many positions at once."""
+        wanted = bytes(np.asarray(self._pack(left)))
+        level: list[tuple[list[int], Any]] = [([], state)]
+        met: set[bytes] = set()
+        while level:
+            following: list[tuple[list[int], Any]] = []
+            for first in range(0, len(level), ROWS):
+                for actions, after, packed in self._after_all(level[first : first + ROWS]):
+                    if packed == wanted:
+                        return actions
+                    if packed not in met:
+                        met.add(packed)
+                        if not (after.is_chance or after.terminated or after.to_play != state.to_play):
+                            following.append((actions, after))
+            level = following
+        where = self.game.notation.format_state(state)
+        raise GameContractError("turn", f"no turn leads to what the player wants in {where!r}")
+
+    def _after_all(self, level: list[tuple[list[int], Any]]) -> list[tuple[list[int], Any, bytes]]:
+        """What every legal action of up to `ROWS` positions leads to."""
+        padded = [level[min(row, len(level) - 1)][1] for row in range(ROWS)]
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
+        legal = np.asarray(self._many_legal(states))[: len(level)]
+        owners, places = np.nonzero(legal >= 0)
+        found = []
+        for first in range(0, len(owners), PAIRS):
+            rows = owners[first : first + PAIRS]
+            actions = legal[rows, places[first : first + PAIRS]].astype(np.int32)
+            spare = PAIRS - len(rows)
+            whole = (np.pad(part, (0, spare), "edge") for part in (rows, actions))  # one shape
+            after, packed = self._many_after(states, *whole)
+            after, packed = _host(after), np.asarray(packed)
+            for number, (row, action) in enumerate(zip(rows.tolist(), actions.tolist(), strict=True)):
+                one = jax.tree.map(lambda x, number=number: x[number], after)
+                found.append(([*level[row][0], action], one, packed[number].tobytes()))
+        return found
+
+    def _branch(self, states: Any, rows: Array, actions: Array) -> tuple[Any, Array]:
+        after = jax.vmap(self.game.apply_action)(jax.tree.map(lambda x: x[rows], states), actions)
+        return after, jax.vmap(self.game.pack)(after)
+
+    def _draw(self, state: Any, seed: Array, move: Array, role: int) -> tuple[Any, Array]:
+        keys = lane_keys(seed, Role(role), move, jnp.arange(1))
+        after, outcomes = draw(self.game, jax.tree.map(lambda x: jnp.asarray(x)[None], state), keys)
+        return jax.tree.map(lambda x: x[0], after), outcomes[0]
+
+
+def rules_of(game: Game) -> Rules:
+    """The same object each time, whoever asks first."""
+    with _lock:
+        return _rules(game)
+
+
+@functools.cache
+def _rules(game: Game) -> Rules:
+    return Rules(game)
+
+
+def _host(state: Any) -> Any:
+    return jax.tree.map(np.asarray, state)

@@ -1,0 +1,101 @@
+"""What a player thinks of a position, as plain data: ranked moves, chances, what is expected to follow.
+
+Always from the side of whoever is to play; values in points. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from aleazero.advice import ranked_plays
+from aleazero.core.errors import ConfigError
+from aleazero.core.keys import Role, lane_keys
+from aleazero.engine_players import EnginePlayer
+from aleazero.players import AnyPlayer, NetworkPlayer, SolverPlayer, TurnNetworkPlayer
+from aleazero.rollouts import make_rollouts
+from aleazero.web.table import Table
+
+MOST_MOVES = 20
+
+
+def think(table: Table, player: AnyPlayer, count: int = MOST_MOVES, rollout: int | None = None) -> dict[str, Any]:
+    """The best moves of the position at a table, best first; ConfigError where the player has no opinion."""
+    if table.over or table.waits:
+        raise ConfigError("there is nothing to play in this position: the turn or the game is over")
+    states = jax.tree.map(lambda x: jnp.asarray(x)[None], table.state)
+    if rollout is not None and not isinstance(player, TurnNetworkPlayer):
+        raise ConfigError(f"player {player.name!r} cannot roll out; name a network that plays whole turns")
+    if isinstance(player, NetworkPlayer):
+        thought = _network(table, player, states)
+    elif isinstance(player, SolverPlayer):
+        thought = _solver(table, player, states)
+    elif isinstance(player, TurnNetworkPlayer | EnginePlayer):
+        thought = _plays(table, player, states, count, rollout)
+    else:
+        raise ConfigError(f"player {player.name!r} has no opinion; name a network, a solver or an engine")
+    for move in thought["moves"]:
+        move["steps"] = table.steps(table.state, move["actions"])
+    thought["moves"] = thought["moves"][:count]
+    return {"player": player.name, "position": table.notation.format_state(table.state), **thought}
+
+
+def _move(name: str, actions: list[int], value: float | None, **more: Any) -> dict[str, Any]:
+    blank = {"chances": None, "visits": None, "prior": None, "error": None}
+    return {"name": name, "actions": actions, "value": value, **blank, **more}
+
+
+def _plays(table: Table, player: AnyPlayer, states: Any, count: int, rollout: int | None) -> dict[str, Any]:
+    rollouts = None if rollout is None else make_rollouts(player, rollout)
+    found = ranked_plays(table.game, player, states, count, rollouts)
+    names = [outcome.name for outcome in table.game.spec.outcomes]
+    moves = []
+    for play in found:
+        chances = None if play.chances is None else _apart(play.chances)
+        actions = [] if play.name == "pass" else table.notation.parse_moves(table.state, play.name)
+        actions = actions or table.rules.legal(table.state)[:1]
+        moves.append(_move(play.name, actions, play.equity, chances=chances, error=play.error))
+    best = moves[0]
+    return {"value": best["value"], "outcomes": names, "chances": best["chances"], "moves": moves, "kind": "points"}
+
+
+def _apart(at_least: tuple[float, ...]) -> list[float]:
+    """Chances of six outcomes from chances of at least a win, a gammon, a backgammon, and so for losses."""
+    found = []
+    for side in (at_least[:3], at_least[3:]):
+        found += [side[0] - side[1], side[1] - side[2], side[2]]
+    return [max(float(chance), 0.0) for chance in found]
+
+
+def _network(table: Table, player: NetworkPlayer, states: Any) -> dict[str, Any]:
+    scale = table.game.spec.scale
+    keys = lane_keys(jnp.uint32(0), Role.SEARCH, len(table.played), jnp.arange(1))
+    found = jax.tree.map(lambda x: np.asarray(x)[0], player.look(states, keys))
+    opinion = np.asarray(player.opinion(states))[0]
+    order = [edge for edge in np.argsort(-found.policy, kind="stable") if found.actions[edge] >= 0]
+    moves = []
+    for edge in order:
+        action, visits = int(found.actions[edge]), int(found.visits[edge])
+        moves.append(
+            _move(
+                table.notation.format_action(table.state, action),
+                [action],
+                float(found.values[edge]) * scale if visits else None,
+                visits=visits,
+                prior=float(found.priors[edge]),
+            )
+        )
+    outcomes = [outcome.name for outcome in table.game.spec.outcomes]
+    chances = [float(chance) for chance in opinion] if len(opinion) == len(outcomes) else None
+    value = float(found.value if found.visits.sum() else found.raw_value) * scale
+    return {"value": value, "outcomes": outcomes, "chances": chances, "moves": moves, "kind": "search"}
+
+
+def _solver(table: Table, player: SolverPlayer, states: Any) -> dict[str, Any]:
+    values = player.judge(jax.tree.map(np.asarray, states))[0]
+    legal = sorted(table.rules.legal(table.state), key=lambda action: -values[action])
+    moves = [_move(table.notation.format_action(table.state, a), [a], float(values[a])) for a in legal]
+    return {"value": moves[0]["value"], "outcomes": [], "chances": None, "moves": moves, "kind": "exact"}

@@ -1,0 +1,199 @@
+"""Routes for watching: runs, their curves as they grow, alarms, workers, games of self-play; pause, resume, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import itertools
+from typing import Annotated, Any, Literal
+
+import jax
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request, WebSocket, WebSocketDisconnect
+from pydantic import BaseModel, ConfigDict, Field
+
+from aleazero.chess_games import selfplay_games
+from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.settings import to_toml
+from aleazero.play.episodes import Episode
+from aleazero.runs import RunFolder
+from aleazero.standing import standing
+from aleazero.web.faces import face_of
+from aleazero.web.feed import Watch, order, panels
+from aleazero.web.play_api import PROBLEMS
+from aleazero.web.rules import playable, rules_of
+
+router = APIRouter()
+RunName = Annotated[str, Path(min_length=1, max_length=128)]
+POLL_SECONDS = 0.5
+SLABS, GAMES = 32, 40  # looked through, and listed
+LAST_ALARMS = 20
+
+
+class Confirmed(BaseModel):
+    """An order to a run, confirmed by its name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    confirm: Annotated[str, Field(min_length=1, max_length=128, description="The run's name once more.")]
+
+
+def watch_of(request: Request | WebSocket) -> Watch:
+    """The server's runs."""
+    watch: Watch = request.app.state.watch
+    return watch
+
+
+@router.get("/runs", tags=["watch"], responses=PROBLEMS)
+async def runs(request: Request) -> dict[str, Any]:
+    """Every run and how it stands."""
+    watch = watch_of(request)
+
+    def look() -> list[dict[str, Any]]:
+        return [dataclasses.asdict(standing(run, watch.feed(run).records)) for run in watch.runs()]
+
+    return {"runs": await asyncio.to_thread(look)}
+
+
+@router.get("/runs/{run}", tags=["watch"], responses=PROBLEMS)
+async def one_run(run: RunName, request: Request) -> dict[str, Any]:
+    """How a run stands, its alarms, machine and workers, and its settings."""
+    watch = watch_of(request)
+
+    def look() -> dict[str, Any]:
+        folder = watch.find(run)
+        records = watch.feed(folder).records
+        alarms = [record for record in records if record.get("kind") == "alarm"][-LAST_ALARMS:]
+        last = {
+            kind: next((record for record in reversed(records) if record.get("kind") == kind), None)
+            for kind in ("hardware", "workers", "selfplay", "replay")
+        }
+        try:
+            settings = to_toml(folder.read_config())
+        except AleaError as error:
+            settings = str(error)
+        return {**dataclasses.asdict(standing(folder, records)), "alarms": alarms, **last, "settings": settings}
+
+    return await asyncio.to_thread(look)
+
+
+@router.get("/runs/{run}/curves", tags=["watch"], responses=PROBLEMS)
+async def curves(
+    run: RunName,
+    request: Request,
+    since: Annotated[int, Query(ge=0, le=2**31, description="Reports that are drawn already.")] = 0,
+    epoch: Annotated[int, Query(ge=0, le=2**31, description="As given with them.")] = 0,
+) -> dict[str, Any]:
+    """Points of the run's curves; only new ones, unless the run has gone back: then all, with another epoch."""
+    watch = watch_of(request)
+
+    def look() -> dict[str, Any]:
+        feed = watch.feed(watch.find(run))
+        first = since if feed.epoch == epoch and since <= len(feed.records) else 0
+        count = len(feed.records)
+        return {"epoch": feed.epoch, "first": first, "count": count, "panels": panels(feed.records[first:count])}
+
+    return await asyncio.to_thread(look)
+
+
+@router.get("/runs/{run}/games", tags=["watch"], responses=PROBLEMS)
+async def games(run: RunName, request: Request) -> dict[str, Any]:
+    """The newest whole games of self-play that the run's replay log holds."""
+    watch = watch_of(request)
+
+    def look() -> list[dict[str, Any]]:
+        newest = list(_episodes(watch.find(run)))[-GAMES:]
+        return [
+            {"id": one.id, "moves": len(one), "points": float(one.moves.points[-1]) if one.moves.ended[-1] else None}
+            for one in reversed(newest)
+        ]
+
+    return {"games": await asyncio.to_thread(look)}
+
+
+@router.get("/runs/{run}/games/{game}", tags=["watch"], responses=PROBLEMS)
+async def one_game(run: RunName, game: Annotated[str, Path(max_length=80)], request: Request) -> dict[str, Any]:
+    """A game of self-play, position by position."""
+    watch = watch_of(request)
+
+    def look() -> dict[str, Any]:
+        folder = watch.find(run)
+        for episode in _episodes(folder):
+            if episode.id == game:
+                return {"id": game, "game": folder.read_config().game, "frames": _frames(folder, episode)}
+        raise ConfigError(f"game {game!r} is not among the newest games of run {run!r} any more")
+
+    return await asyncio.to_thread(look)
+
+
+def _episodes(run: RunFolder) -> list[Episode]:
+    return list(itertools.islice(selfplay_games(run, SLABS), 10_000))
+
+
+def _frames(run: RunFolder, episode: Episode) -> list[dict[str, Any]]:
+    game = playable(run.read_config().game)
+    rules, face, unpack = rules_of(game), face_of(game), jax.jit(game.unpack)
+    frames = []
+    for row, action, value in zip(episode.moves.state, episode.moves.action, episode.moves.value, strict=True):
+        state = jax.tree.map(np.asarray, unpack(row))
+        legal = [] if bool(state.is_chance) else rules.legal(state)
+        made = int(action) in legal
+        frames.append(
+            {
+                "board": face.board(state),
+                "to_play": int(state.to_play),
+                "name": game.notation.format_action(state, int(action)) if made else "",
+                "steps": [face.places(state, int(action))] if made else [],
+                "value": float(value) if np.isfinite(value) else None,
+                "position": game.notation.format_state(state),
+            }
+        )
+    return frames
+
+
+@router.post("/runs/{run}/{what}", tags=["watch"], responses=PROBLEMS)
+async def tell(
+    run: RunName, what: Literal["pause", "resume", "stop"], asked: Confirmed, request: Request
+) -> dict[str, Any]:
+    """Pauses, resumes or stops a run; its name must be given twice."""
+    watch = watch_of(request)
+
+    def give() -> str:
+        folder = watch.find(run)
+        if asked.confirm != run:
+            raise ConfigError(f"to {what} run {run!r}, confirm with its name, not with {asked.confirm!r}")
+        return order(folder, what)
+
+    return {"message": await asyncio.to_thread(give)}
+
+
+@router.websocket("/runs/{run}/live")
+async def live(socket: WebSocket, run: str) -> None:
+    """Says how many reports there are, whenever there are more."""
+    watch = watch_of(socket)
+    try:
+        folder = await asyncio.to_thread(watch.find, run)
+    except AleaError as error:
+        await socket.close(4404, str(error)[:100])
+        return
+    await socket.accept()
+    told: tuple[int, int] | None = None
+    gone = asyncio.create_task(_until_gone(socket))
+    try:
+        while not gone.done():
+            feed = await asyncio.to_thread(watch.feed, folder)
+            now = (feed.epoch, len(feed.records))
+            if now != told:
+                await socket.send_json({"epoch": now[0], "count": now[1]})
+                told = now
+            await asyncio.wait({gone}, timeout=POLL_SECONDS)
+    except (WebSocketDisconnect, RuntimeError):
+        pass
+    finally:
+        gone.cancel()
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        while True:
+            await socket.receive_bytes()

@@ -1,0 +1,58 @@
+// Elements from calls, and words for people who cannot see them.
+
+type Child = Node | string | number | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | EventListener | undefined>;
+
+function fill<T extends Element>(element: T, attributes: Attributes, children: Child[]): T {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+  return element;
+}
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+export function say(text: string): void {
+  const place = document.getElementById("announce");
+  if (place && place.textContent !== text) place.textContent = text;
+}
+
+export function select(
+  label: string,
+  options: [string, string][],
+  value: string,
+  change: (value: string) => void,
+): HTMLLabelElement {
+  const box = h("select", { onchange: () => change(box.value) });
+  for (const [key, words] of options) box.append(h("option", { value: key, selected: key === value }, words));
+  return h("label", { class: "field" }, h("span", {}, label), box);
+}
+
+export function signed(value: number | null, digits = 3): string {
+  if (value === null) return "–";
+  return (value >= 0 ? "+" : "−") + Math.abs(value).toFixed(digits);
+}
+
+export function percent(value: number): string {
+  return (100 * value).toFixed(1) + " %";
+}

@@ -1,0 +1,110 @@
+"""Visitors at `alea web`: how fast moves are answered when many play at once, and whether memory stays flat.
+
+python scripts/web_load.py --visitors 50 --seconds 60 [--game backgammon] [--player bundled,ply=1] [--out FILE.json]
+
+Starts a server of its own. Every visitor plays game after game with random moves, thinks for a second between turns,
+and waits for each answer. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+
+async def visit(client: httpx.AsyncClient, options: argparse.Namespace, number: int, end: float) -> list[float]:
+    """Seconds from the end of each of a visitor's turns to the answer."""
+    lots, took = random.Random(number), []
+    while time.monotonic() < end:
+        asked = {"game": options.game, "seats": ["human", options.player], "seed": number}
+        view = await settled(client, (await client.post("/api/tables", json=asked)).raise_for_status().json())
+        while time.monotonic() < end and not view["over"]:
+            while not (view["thinking"] or view["over"]):
+                started = time.perf_counter()
+                what, body = "end", None
+                if not view["waits"]:
+                    what, body = "move", {"actions": [lots.choice(view["moves"])["action"]]}
+                view = (await client.post(f"/api/tables/{view['id']}/{what}", json=body)).raise_for_status().json()
+            view = await settled(client, view)
+            took.append(time.perf_counter() - started)
+            await asyncio.sleep(lots.uniform(0.5, 1.5) * options.think)
+    return took
+
+
+async def settled(client: httpx.AsyncClient, view: dict) -> dict:
+    while view["thinking"]:
+        answer = await client.get(f"/api/tables/{view['id']}", params={"after": view["version"]})
+        view = answer.raise_for_status().json()
+    return view
+
+
+async def load(url: str, options: argparse.Namespace, server: psutil.Process) -> dict:
+    limits = httpx.Limits(max_connections=2 * options.visitors, max_keepalive_connections=2 * options.visitors)
+    memory: list[float] = []
+    async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
+        await visit(client, options, 0, time.monotonic() + options.warm)
+        everybody = range(1, options.visitors + 1)
+        await asyncio.gather(*(visit(client, options, n, time.monotonic() + options.warm) for n in everybody))
+        end = time.monotonic() + options.seconds
+
+        async def weigh() -> None:
+            while time.monotonic() < end:
+                memory.append(server.memory_info().rss / 2**20)
+                await asyncio.sleep(max(options.seconds / 60, 1))
+
+        _, *seconds = await asyncio.gather(weigh(), *(visit(client, options, n, end) for n in everybody))
+    took = [one for visitor in seconds for one in visitor]
+    quantiles = np.quantile(took, [0.5, 0.95, 0.99])
+    return {
+        "game": options.game,
+        "player": options.player,
+        "visitors": options.visitors,
+        "seconds": options.seconds,
+        "answers": len(took),
+        "answer_seconds": dict(zip(("p50", "p95", "p99"), quantiles.round(4).tolist(), strict=True)),
+        "memory_mb": {"first": round(memory[0], 1), "last": round(memory[-1], 1), "most": round(max(memory), 1)},
+        "cores": os.cpu_count(),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--warm", type=float, default=20, help="seconds before anything is counted")
+    parser.add_argument("--think", type=float, default=1.0, help="seconds a visitor thinks, on average")
+    parser.add_argument("--game", default="backgammon")
+    parser.add_argument("--player", default="bundled,ply=1")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "ALEA_WEB_TABLES": folder, "PYTHONUNBUFFERED": "1"}
+        command = [sys.executable, "-m", "aleazero.cli.main", "web", "--port", "0", "--no-warm"]
+        server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
+        try:
+            assert server.stdout is not None
+            url = next(line.split()[2] for line in server.stdout if line.startswith("alea web: "))
+            report = asyncio.run(load(url, options, psutil.Process(server.pid)))
+        finally:
+            server.terminate()
+            server.wait(30)
+    print(json.dumps(report))
+    if options.out:
+        options.out.write_text(json.dumps(report, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

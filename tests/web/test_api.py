@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import websockets
+
+from tests.web.conftest import PATIENCE, Server, make_run, report, serving
+
+PERSON = ["human", "human"]
+
+
+def begin(client: httpx.Client, game: str, seats: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    answer = client.post("/api/tables", json={"game": game, "seats": seats or PERSON, **more})
+    assert answer.status_code == 201, answer.text
+    view: dict[str, Any] = answer.json()
+    return view
+
+
+def settled(client: httpx.Client, view: dict[str, Any]) -> dict[str, Any]:
+    """Once nobody thinks any more."""
+    end = time.monotonic() + PATIENCE
+    while view["thinking"] and time.monotonic() < end:
+        view = client.get(f"/api/tables/{view['id']}", params={"after": view["version"]}).json()
+    assert not view["thinking"]
+    return view
+
+
+def do(client: httpx.Client, view: dict[str, Any], what: str, **body: Any) -> dict[str, Any]:
+    answer = (
+        client.post(f"/api/tables/{view['id']}/{what}", json=body)
+        if body
+        else client.post(f"/api/tables/{view['id']}/{what}")
+    )
+    assert answer.status_code == 200, answer.text
+    return settled(client, answer.json())
+
+
+def test_games_come_with_opponents(client: httpx.Client) -> None:
+    games = {game["name"]: game for game in client.get("/api/games").json()["games"]}
+    assert {"backgammon", "chess", "connect_four", "quoridor", "tictactoe"} <= games.keys()
+    assert {"player": "solver", "name": "perfect play"} in games["tictactoe"]["players"]
+    assert games["backgammon"]["usual"] == "bundled,ply=1"
+
+
+def test_nobody_beats_perfect_play(client: httpx.Client) -> None:
+    view = settled(client, begin(client, "tictactoe", ["solver", "human"]))
+    while not view["over"]:
+        view = do(client, view, "move", actions=[view["moves"][0]["action"]])
+    assert view["result"]["winner"] in (0, None)
+    back = do(client, view, "back")
+    assert not back["over"]
+
+
+def test_a_game_of_backgammon_against_another_player(client: httpx.Client) -> None:
+    view = settled(client, begin(client, "backgammon", ["human", "random"], seed=5))
+    for _ in range(4):
+        while not view["waits"]:
+            view = do(client, view, "move", actions=[view["moves"][-1]["action"]])
+        view = do(client, view, "end")
+        assert view["to_play"] == 0
+    assert len([turn for turn in view["history"] if turn["seat"] == 0]) == 4
+    text = client.get(f"/api/records/{view['id']}").text
+    assert text.startswith(" 0 point match")
+    resigned = do(client, view, "resign")
+    assert resigned["result"] == {"winner": 1, "points": 1.0, "name": "resigned"}
+
+
+def test_hints_rank_moves(client: httpx.Client) -> None:
+    view = begin(client, "tictactoe", position="XX./OO./...")
+    found = client.post(f"/api/hints/{view['id']}", json={"player": "solver"}).json()
+    assert (found["moves"][0]["name"], found["moves"][0]["value"]) == ("c3", 1.0)
+    assert found["moves"][0]["steps"] == [{"from": None, "to": "c3", "choice": None}]
+    refused = client.post(f"/api/hints/{view['id']}", json={"player": "random"})
+    assert refused.status_code == 400
+    assert "no opinion" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("tables", {}),
+        ("tables", []),
+        ("tables", {"game": "tictactoo", "seats": PERSON}),
+        ("tables", {"game": "balatro", "seats": PERSON}),
+        ("tables", {"game": "tictactoe", "seats": ["human"]}),
+        ("tables", {"game": "tictactoe", "seats": ["human", "nobody"]}),
+        ("tables", {"game": "tictactoe", "seats": ["human", "bundled,sims=1000000000"]}),
+        ("tables", {"game": "connect_four", "seats": ["human", "bundled,sims=3000"]}),
+        ("tables", {"game": "tictactoe", "seats": PERSON, "seed": -1}),
+        ("tables", {"game": "tictactoe", "seats": PERSON, "seed": 2**40}),
+        ("tables", {"game": "tictactoe", "seats": PERSON, "position": "XXX/XXX/XXX"}),
+        ("tables", {"game": "chess", "seats": PERSON, "position": "8/8/8/8/8/8/8/8 w - - 0 1"}),
+        ("tables", {"game": "tictactoe", "seats": PERSON, "more": 1}),
+        ("tables/nothing/move", {"actions": [1]}),
+        ("tables/..%2f..%2fetc%2fpasswd/move", {"actions": [1]}),
+        ("analyse", {"game": "tictactoe", "position": "X", "player": "solver"}),
+        ("analyse", {"game": "backgammon", "position": "4HPwATDgc/ABMA"}),
+        ("analyse", {"game": "tictactoe", "position": None, "player": "random"}),
+        ("review", {"game": "chess", "text": "1. e4 e4", "player": "random"}),
+        ("review", {"game": "backgammon", "text": "nothing"}),
+        ("tree", {"game": "tictactoe", "position": None, "player": "solver"}),
+        ("runs/nothing/pause", {"confirm": "nothing"}),
+        ("runs/first/pause", {"confirm": "second"}),
+        ("runs/first/stop", {"confirm": "first"}),
+    ],
+)
+def test_what_is_wrong_is_said(client: httpx.Client, path: str, body: Any) -> None:
+    answer = client.post(f"/api/{path}", json=body)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert answer.json()["detail"]
+
+
+def test_illegal_moves_are_refused_and_change_nothing(client: httpx.Client) -> None:
+    view = begin(client, "chess")
+    for body in ({"actions": [99]}, {"text": "e5"}, {"actions": [32767]}, {"actions": []}, {}):
+        assert 400 <= client.post(f"/api/tables/{view['id']}/move", json=body).status_code < 500
+    assert client.get(f"/api/tables/{view['id']}").json() == view
+    assert client.post(f"/api/tables/{view['id']}/end").status_code == 409
+    assert client.post(f"/api/tables/{view['id']}/back").status_code == 409
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_are_refused(client: httpx.Client, chunked: bool) -> None:
+    body = b'{"game": "' + b"x" * 1_200_000 + b'"}'
+    content = iter([body[:600_000], body[600_000:]]) if chunked else body
+    answer = client.post("/api/tables", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"game": 1e999}', b"null"])
+def test_bodies_that_are_no_json_are_refused(client: httpx.Client, content: bytes) -> None:
+    answer = client.post("/api/tables", content=content, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500
+
+
+def test_another_origin_cannot_ask(server: Server, client: httpx.Client) -> None:
+    body = {"game": "tictactoe", "seats": PERSON}
+    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert client.post("/api/tables", json=body, headers=headers).status_code == 403
+    own = server.url.rstrip("/")
+    assert client.post("/api/tables", json=body, headers={"Origin": own}).status_code == 201
+    assert client.get("/api/games", headers={"Host": "evil.example"}).status_code == 421
+    assert client.post("/api/tables", json=body, headers={"Host": "evil.example:80"}).status_code == 421
+
+
+def test_every_answer_forbids_what_is_not_ours(client: httpx.Client) -> None:
+    for path in ("/api/games", "/api/openapi.json", "/"):
+        policy = client.get(path).headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "http" not in policy
+
+
+def test_changes_are_told_at_once_to_all_who_look(server: Server, client: httpx.Client) -> None:
+    view = begin(client, "tictactoe")
+    address = server.url.replace("http", "ws", 1) + f"api/tables/{view['id']}/live"
+
+    async def look() -> list[dict[str, Any]]:
+        async with websockets.connect(address, origin=server.url.rstrip("/")) as socket:  # type: ignore[arg-type]
+            seen = [json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))]
+            await asyncio.to_thread(client.post, f"/api/tables/{view['id']}/move", json={"text": "b2"})
+            seen.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
+            return seen
+
+    async def refused() -> None:
+        async with websockets.connect(address, origin="https://evil.example"):  # type: ignore[arg-type]
+            pass
+
+    first, second = asyncio.run(look())
+    assert first["history"] == []
+    assert second["history"][0]["name"] == "b2"
+    with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
+        asyncio.run(refused())
+
+
+def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None:
+    first = Server(tmp_path)
+    with first.client() as client:
+        view = begin(client, "backgammon", seed=11)
+        view = do(client, view, "move", actions=[view["moves"][0]["action"]])
+    first.kill()
+    with serving(tmp_path) as second, second.client() as client:
+        again = client.get(f"/api/tables/{view['id']}").json()
+        same = ("board", "chance", "moves", "steps", "history", "to_play", "position")
+        assert {key: again[key] for key in same} == {key: view[key] for key in same}
+        assert not do(client, again, "back")["steps"]
+        assert second.stop() == 0
+
+
+def test_with_a_token_nobody_comes_in_without_it(tmp_path: Path) -> None:
+    token = "a-token-of-some-length"
+    with serving(tmp_path, "--token", token) as server:
+        assert server.url.endswith(f"/?token={token}")
+        with server.client() as client:
+            assert client.get("/api/games").status_code == 401
+            assert client.get("/").status_code == 401
+            assert client.get("/?token=another-token-of-length").status_code == 401
+            assert client.get("/api/games", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+            assert client.get(f"/?token={token}").status_code == 303
+            assert client.get("/api/games").status_code == 200  # by the cookie
+
+
+# ---- watching
+
+
+def test_a_run_is_watched_as_it_grows(server: Server, client: httpx.Client) -> None:
+    folder = server.folder / "runs" / "growing"
+    make_run(folder)
+    assert "growing" in {run["name"] for run in client.get("/api/runs").json()["runs"]}
+    whole = client.get("/api/runs/growing/curves").json()
+    assert (whole["first"], whole["count"]) == (0, 12)
+    losses = next(panel for panel in whole["panels"] if panel["title"] == "Losses")
+    assert losses["curves"][0]["y"] == pytest.approx([2, 1, 2 / 3, 0.5, 0.4, 1 / 3])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write(report(6) + '{"kind": "learn", "st')  # the last line is being written
+    more = client.get("/api/runs/growing/curves", params={"since": 12, "epoch": whole["epoch"]}).json()
+    assert (more["first"], more["count"]) == (12, 14)
+    assert [len(curve["x"]) for panel in more["panels"] for curve in panel["curves"]] == [1, 1, 1]
+    (folder / "metrics.jsonl").write_text(report(0))  # the run has gone back
+    fresh = client.get("/api/runs/growing/curves", params={"since": 14, "epoch": whole["epoch"]}).json()
+    assert (fresh["first"], fresh["count"]) == (0, 2)
+    assert fresh["epoch"] != whole["epoch"]
+    assert client.get("/api/runs/growing").json()["status"] == "killed"
+
+
+def test_a_run_is_paused_only_if_its_name_is_given_twice(server: Server, client: httpx.Client) -> None:
+    folder = server.folder / "runs" / "paused"
+    make_run(folder)
+    assert client.post("/api/runs/paused/pause", json={"confirm": "pause"}).status_code == 400
+    assert not (folder / "paused").exists()
+    assert client.post("/api/runs/paused/pause", json={"confirm": "paused"}).status_code == 200
+    assert (folder / "paused").exists()
+    refused = client.post("/api/runs/paused/resume", json={"confirm": "paused"})
+    assert "alea runs resume paused" in refused.json()["detail"]
+
+
+# ---- analysing
+
+
+def test_a_position_is_analysed_exactly(client: httpx.Client) -> None:
+    asked = {"game": "tictactoe", "position": "XX./OO./...", "player": "solver"}
+    found = client.post("/api/analyse", json=asked).json()
+    assert [move["value"] for move in found["moves"]] == [1.0, 0.0, -1.0, -1.0, -1.0][: len(found["moves"])] or found[
+        "moves"
+    ][0]["value"] == 1.0
+    shown = client.post("/api/positions", json={**asked, "player": None}).json()
+    assert shown["board"]["cells"] == "XX.OO...."
+
+
+def test_a_game_is_reviewed_with_its_mistakes_marked(client: httpx.Client) -> None:
+    asked = {"game": "tictactoe", "text": "1. a1 2. b1 3. b2 4. c1 5. c3", "player": "solver"}
+    found = client.post("/api/review", json=asked).json()
+    marks = [turn["mark"] for turn in found["turns"]]
+    assert marks[1] == "blunder"  # an edge answer to a corner loses
+    assert marks[4] == ""  # wins
+    assert found["summary"][1]["blunder"] >= 1
+    assert found["summary"][0]["error_rate"] == pytest.approx(0)

@@ -1,0 +1,335 @@
+"""The page in a real browser: whole games by clicks and drags, keyboard alone, a phone, the dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from aleazero.web.app import STATIC
+from tests.web.conftest import PATIENCE, Server, make_run, report, serving
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PICTURES = os.environ.get("ALEA_PICTURES")  # a folder: what the tests see is kept there
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: make programs"),
+    pytest.mark.skipif(not (STATIC / "index.html").is_file(), reason="the page is not built: make web"),
+]
+NewPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser, None, None]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser, server: Server) -> Generator[NewPage, None, None]:
+    """Pages that fail the test if anything is asked of another host, or a script fails."""
+    opened, trouble = [], []
+
+    def make(**options: Any) -> Page:
+        context = browser.new_context(**options)
+        context.set_default_timeout(PATIENCE * 1000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(server.url) or trouble.append(request.url))
+        opened.append(context)
+        return page
+
+    yield make
+    for context in opened:
+        context.close()
+    assert trouble == []
+
+
+def table(client: httpx.Client, game: str, seats: list[str], **more: Any) -> str:
+    answer = client.post("/api/tables", json={"game": game, "seats": seats, **more})
+    assert answer.status_code == 201, answer.text
+    found: str = answer.json()["id"]
+    return found
+
+
+def view(client: httpx.Client, name: str) -> dict[str, Any]:
+    """What the server knows, once nobody thinks."""
+    end = time.monotonic() + PATIENCE
+    found: dict[str, Any] = client.get(f"/api/tables/{name}").json()
+    while found["thinking"] and time.monotonic() < end:
+        found = client.get(f"/api/tables/{name}", params={"after": found["version"]}).json()
+    return found
+
+
+def show(page: Page, server: Server, name: str) -> None:
+    page.goto(f"{server.url}#/table/{name}")
+    page.wait_for_selector("svg.board")
+
+
+def place(page: Page, name: str) -> Any:
+    return page.locator(f'[data-place="{name}"]')
+
+
+def until_shown(page: Page, moves: int) -> None:
+    expect(page.locator("ol.history li")).to_have_count(moves, timeout=PATIENCE * 1000)
+
+
+def until_version(page: Page, version: int) -> None:
+    """Until the page shows a table at least so new."""
+    page.wait_for_function(
+        f"() => Number(document.querySelector('section.table').dataset.version) >= {version}", timeout=PATIENCE * 1000
+    )
+
+
+def click_move(page: Page, move: dict[str, Any]) -> None:
+    if move["to"] is None:
+        page.locator(".moves button", has_text=move["name"]).click()
+        return
+    if move["from"] is not None:
+        place(page, move["from"]).click()
+    place(page, move["to"]).click()
+
+
+def keep(page: Page, name: str) -> None:
+    if PICTURES:
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=False)
+
+
+def test_a_visitor_begins_a_game_and_it_is_drawn(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    page.goto(server.url)
+    page.get_by_role("link", name="Tic-tac-toe").click()
+    page.get_by_label("Opponent").select_option("solver")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector("svg.board")
+    for own in range(1, 6):
+        page.locator(".place.open").first.click()
+        expect(page.locator("ol.history li.seat0")).to_have_count(own)
+        expect(page.locator(".status")).not_to_contain_text("thinking", timeout=PATIENCE * 1000)
+        if page.get_by_role("button", name="New game").count():
+            break
+    assert page.locator(".status").inner_text().startswith(("The game is over: draw", "You lose"))
+    page.get_by_role("button", name="New game").click()
+    expect(page.locator("ol.history li")).to_have_count(0)
+
+
+def test_connect_four_is_won_by_clicks(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = table(client, "connect_four", ["human", "human"]), new_page()
+    show(page, server, name)
+    for number, column in enumerate("1213141", 1):
+        place(page, column).click()
+        until_shown(page, number)
+    expect(page.locator(".status")).to_contain_text("X wins")
+
+
+def test_quoridor_pawns_walk_and_walls_stand(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = table(client, "quoridor", ["human", "human"]), new_page()
+    show(page, server, name)
+    box = place(page, "d5h").locator(".area").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    until_shown(page, 1)
+    expect(page.locator(".wall")).to_have_count(1)
+    moves = 1
+    for two, one in zip("dcbabcdcb", range(2, 10), strict=False):
+        click_move(page, {"from": view(client, name)["board"]["pawns"][1], "to": f"{two}9", "name": ""})
+        until_shown(page, moves := moves + 1)
+        click_move(page, {"from": f"e{one - 1}", "to": f"e{one}", "name": ""})
+        until_shown(page, moves := moves + 1)
+    expect(page.locator(".status")).to_contain_text("Player 1 wins")
+
+
+def drag(page: Page, source: str, target: str) -> None:
+    boxes = [place(page, name).bounding_box() for name in (source, target)]
+    middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes if box]
+    page.mouse.move(*middles[0])
+    page.mouse.down()
+    page.mouse.move(*middles[1], steps=6)
+    page.mouse.up()
+
+
+def test_chess_is_played_by_drags_and_illegal_ones_are_refused(
+    new_page: NewPage, server: Server, client: httpx.Client
+) -> None:
+    name, page = table(client, "chess", ["human", "human"]), new_page()
+    show(page, server, name)
+    drag(page, "e2", "e5")
+    expect(page.locator("#announce")).to_contain_text("not a legal move")
+    drag(page, "e7", "e5")  # not White's
+    assert view(client, name)["history"] == []
+    for number, (source, target) in enumerate((("f2", "f3"), ("e7", "e5"), ("g2", "g4"), ("d8", "h4")), 1):
+        drag(page, source, target)
+        until_shown(page, number)
+    expect(page.locator(".status")).to_contain_text("Black wins")
+    expect(page.locator("ol.history li").last).to_contain_text("Qh4#")
+    keep(page, "chess")
+
+
+def test_a_pawn_becomes_what_is_chosen(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name = table(client, "chess", ["human", "human"], position="8/P7/8/8/8/8/k6K/8 w - - 0 1")
+    page = new_page()
+    show(page, server, name)
+    click_move(page, {"from": "a7", "to": "a8", "name": ""})
+    page.get_by_role("button", name="Knight").click()
+    until_shown(page, 1)
+    assert view(client, name)["board"]["pieces"][56] == "N"
+
+
+def test_backgammon_by_clicks_undone_and_ended(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = (
+        table(client, "backgammon", ["human", "random"], seed=5),
+        new_page(viewport={"width": 1280, "height": 900}),
+    )
+    view(client, name)
+    show(page, server, name)
+    until_shown(page, len(view(client, name)["history"]))
+    first = view(client, name)
+    click_move(page, first["moves"][0])
+    expect(page.get_by_role("button", name="Undo")).to_be_enabled()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+    assert view(client, name)["board"] == first["board"]
+    for _ in range(3):
+        while not (now := view(client, name))["waits"]:
+            expect(page.locator(".status")).to_contain_text("Your move")
+            click_move(page, now["moves"][-1])
+            until_version(page, now["version"] + 1)
+        expect(page.get_by_role("button", name="End turn")).to_be_enabled()
+        page.get_by_role("button", name="End turn").click()
+        until_shown(page, len(now["history"]) + 2)
+    keep(page, "backgammon")
+
+
+def test_checkers_are_borne_off_to_the_end(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    position = "XGID=-BB-----------------ba-:0:0:1:64:0:0:0:0:0"
+    name, page = table(client, "backgammon", ["human", "human"], position=position, seed=1), new_page()
+    show(page, server, name)
+    for _ in range(40):
+        now = view(client, name)
+        if now["over"]:
+            break
+        if now["waits"]:
+            page.get_by_role("button", name="End turn").click()
+            until_shown(page, len(now["history"]) + 1)
+            continue
+        move = now["moves"][0]
+        click_move(page, move)
+        if sum((other["from"], other["to"]) == (move["from"], move["to"]) for other in now["moves"]) > 1:
+            page.locator("dialog.chooser button").first.click()
+        until_version(page, now["version"] + 1)
+    expect(page.locator(".status")).to_contain_text("wins")
+
+
+def test_a_game_by_keyboard_alone(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = table(client, "tictactoe", ["human", "human"]), new_page()
+    show(page, server, name)
+    page.wait_for_selector(".place.open")
+    for number in range(1, 8):
+        if view(client, name)["over"]:
+            break
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("() => document.activeElement.hasAttribute('data-place')"):
+                break
+        if number == 1:
+            before = page.evaluate("() => document.activeElement.getAttribute('data-place')")
+            page.keyboard.press("ArrowRight")
+            assert page.evaluate("() => document.activeElement.getAttribute('data-place')") != before
+        page.keyboard.press("Enter")
+        until_shown(page, number)
+    assert view(client, name)["over"]
+    page.keyboard.press("u")
+    expect(page.locator(".status")).to_contain_text("to move")
+
+
+def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = table(client, "chess", ["human", "human"]), new_page()
+    show(page, server, name)
+    page.wait_for_selector(".place.movable")
+    place(page, "e2").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.getAttribute('data-place')") == "e3"
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    until_shown(page, 1)
+    assert view(client, name)["history"][0]["name"] == "e4"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: httpx.Client, scheme: str) -> None:
+    page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, color_scheme=scheme)
+    for game in ("backgammon", "chess", "connect_four", "quoridor", "tictactoe"):
+        show(page, server, table(client, game, ["human", "human"], seed=3))
+        page.wait_for_selector(".status:not(:empty)")
+        wide = page.evaluate("() => document.documentElement.scrollWidth")
+        assert wide <= 360, game
+        keep(page, f"phone-{game}-{scheme}")
+    place(page, "b2").tap()
+    until_shown(page, 1)
+    colours = page.evaluate(
+        "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
+    lightness = [sum(map(int, colour[4:-1].split(","))) for colour in colours]
+    assert (lightness[0] < lightness[1]) == (scheme == "dark")
+
+
+def test_a_position_is_analysed_and_shared(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    page.goto(f"{server.url}#/analyse?game=tictactoe&position=XX./OO./...&player=solver")
+    expect(page.locator("table.thought tbody tr").first).to_contain_text("c3")
+    page.get_by_role("button", name="c3").click()
+    expect(page.locator("textarea[name=position]")).to_have_value("XXX/OO./...")
+    page.locator("textarea[name=position]").fill("nonsense")
+    page.get_by_role("button", name="Analyse").click()
+    expect(page.get_by_role("alert").first).to_contain_text("nonsense")
+
+
+def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> None:
+    folder = server.folder / "runs" / "live"
+    make_run(folder)
+    page = new_page()
+    page.goto(f"{server.url}#/watch")
+    page.get_by_role("link", name="live").click()
+    expect(page.locator("section.run")).to_have_attribute("data-reports", "12")
+    expect(page.locator(".chart canvas").first).to_be_visible()
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write(report(6))
+    expect(page.locator("section.run")).to_have_attribute("data-reports", "14")
+    keep(page, "watch")
+
+
+def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: Path) -> None:
+    first = Server(tmp_path)
+    port = first.url.rstrip("/").rpartition(":")[2]
+    context = browser.new_context()
+    page = context.new_page()
+    with first.client() as client:
+        name = table(client, "tictactoe", ["human", "human"])
+        show(page, first, name)
+        place(page, "b2").click()
+        until_shown(page, 1)
+    first.kill()
+    expect(page.locator(".status")).to_contain_text("connection is lost")
+    with serving(tmp_path, port=port):
+        expect(page.locator(".status")).to_contain_text("O to move", timeout=PATIENCE * 1000)
+        place(page, "a1").click()
+        until_shown(page, 2)
+    context.close()

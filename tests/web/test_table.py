@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aleazero.core.errors import NotationError
+from aleazero.web.table import HUMAN, NotNow, Record, Table
+
+TWO = (HUMAN, HUMAN)
+
+
+def play(table: Table, *texts: str) -> None:
+    for text in texts:
+        table.step(table.read(text))
+
+
+def same(one: Table, two: Table) -> bool:
+    return one.record == two.record and one.view() == two.view()
+
+
+def test_a_game_of_tictactoe_is_won_and_seen() -> None:
+    table = Table(Record("tictactoe", TWO, 0))
+    play(table, "a1", "b2", "a2", "b3", "a3")
+    view = table.view()
+    assert view["over"]
+    assert view["result"] == {"winner": 0, "points": 1.0, "name": "win"}
+    assert view["board"] == {"kind": "tictactoe", "cells": "XO.XO.X.."}
+    assert [turn["name"] for turn in view["history"]] == ["a1", "b2", "a2", "b3", "a3"]
+    with pytest.raises(NotNow, match="over"):
+        table.step([0])
+
+
+def test_what_is_not_legal_changes_nothing() -> None:
+    table = Table(Record("tictactoe", TWO, 0))
+    play(table, "b2")
+    before = table.view()
+    with pytest.raises(NotationError):
+        table.step([4])
+    with pytest.raises(NotationError):
+        table.step([999])
+    assert table.view() == before
+
+
+def test_a_record_is_played_again_to_the_same_table() -> None:
+    table = Table(Record("backgammon", TWO, 7))
+    for _ in range(6):
+        while not table.waits:
+            table.step([table.moves()[-1]["action"]])
+        table.end_turn()
+    table.step([table.moves()[0]["action"]])
+    again = Table(Record.from_json(table.record.to_json()))
+    assert same(table, again)
+    assert len(again.played) == 6
+
+
+def test_a_turn_is_undone_step_by_step_and_dice_stay() -> None:
+    table = Table(Record("backgammon", TWO, 3))
+    start, dice = table.view()["board"], table.view()["chance"]
+    while not table.waits:
+        table.step([table.moves()[0]["action"]])
+    steps = len(table.record.begun)
+    with pytest.raises(NotationError):
+        table.step([0])
+    table.end_turn()
+    theirs = table.view()["chance"]
+    table.take_back()
+    assert (table.view()["board"], table.view()["chance"], len(table.record.begun)) == (start, dice, 0)
+    while not table.waits:
+        table.step([table.moves()[-1]["action"]])
+    for _ in range(len(table.record.begun)):
+        table.take_back()
+    assert table.view()["board"] == start
+    while not table.waits:
+        table.step([table.moves()[-1]["action"]])
+    table.end_turn()
+    assert table.view()["chance"] == theirs  # whatever was played, nature does the same
+    assert steps in (2, 4)
+
+
+def test_taking_back_goes_to_a_persons_own_turn() -> None:
+    table = Table(Record("tictactoe", (HUMAN, "random"), 0))
+    play(table, "a1")
+    table.step([table.rules.legal(table.state)[0]])
+    play(table, "c3")
+    table.take_back()
+    assert [turn.seat for turn in table.played] == [0, 1]
+    table.take_back()
+    assert table.played == []
+    with pytest.raises(NotNow, match="take back"):
+        table.take_back()
+
+
+def test_backgammon_places_are_the_same_board_for_both_sides() -> None:
+    table = Table(Record("backgammon", TWO, 0, "XGID=-b----E-C---eE---c-e----B-:0:0:-1:31:0:0:0:0:0"))
+    assert table.to_play == 1
+    board = table.view()["board"]
+    assert board["points"][0] == -2
+    assert board["points"][23] == 2
+    assert board["pips"] == [167, 167]
+    moves = {(move["from"], move["to"]) for move in table.moves()}
+    assert ("1", "4") in moves  # seat 1 moves up
+    assert ("17", "20") in moves
+
+
+def test_a_match_keeps_its_score_and_ends() -> None:
+    table = Table(Record("tictactoe", TWO, 0, length=2))
+    table.resign(1)
+    assert table.view()["match"] == {"length": 2, "score": [1, 0]}
+    table.next_game()
+    assert table.view()["match"]["score"] == [1, 0]
+    table.resign(1)
+    assert table.score == (2, 0)
+    table.next_game()
+    assert table.score == (0, 0)
+
+
+def test_promotions_are_choices() -> None:
+    table = Table(Record("chess", TWO, 0, "8/P7/8/8/8/8/k6K/8 w - - 0 1"))
+    choices = {move["choice"] for move in table.moves() if (move["from"], move["to"]) == ("a7", "a8")}
+    assert choices == {"q", "r", "b", "n"}
+    play(table, "a8=N")
+    assert table.view()["board"]["pieces"][56] == "N"
+
+
+def test_quoridor_shows_walls_and_where_the_pawn_comes_from() -> None:
+    table = Table(Record("quoridor", TWO, 0))
+    play(table, "e3h", "e8")
+    board = table.view()["board"]
+    assert board == {"kind": "quoridor", "pawns": ["e1", "e8"], "walls": ["e3h"], "left": [9, 10]}
+    moves = table.moves()
+    assert {move["from"] for move in moves if len(move["to"]) == 2} == {"e1"}
+    assert {move["from"] for move in moves if len(move["to"]) == 3} == {None}
+
+
+def test_a_whole_turn_is_found_from_what_it_leaves() -> None:
+    table = Table(Record("backgammon", TWO, 0, "4HPwATDgc/ABMA:33"))
+    turns = table.notation.turns(table.state)
+    assert len(turns) > 50
+    for actions, left in turns[::17]:
+        found = table.rules.turn_to(table.state, left)
+        after = table.state
+        for action in found:
+            after = table.rules.apply(after, action)
+        assert len(found) == len(actions)
+        assert np.array_equal(table.game.pack(after), table.game.pack(left))
