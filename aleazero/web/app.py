@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def make_app(settings: WebSettings) -> Guard:
         app.state.hall, app.state.settings = Hall(settings.tables, room), settings
         app.state.watch = watch_api.Watch(settings.watched or (settings.runs,))
         for game in settings.warm:
-            room.slowly(lambda game=game: play_api.warm(room, game))
+            room.slowly(functools.partial(play_api.warm, room, game))
         try:
             yield
         finally:

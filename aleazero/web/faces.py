@@ -102,7 +102,7 @@ class ChessFace(Face):
 
     def name(self, state: Any, action: int) -> str:
         """UCI: SAN asks the rules again for every move."""
-        return self.game.notation.format_uci(state, action)  # type: ignore[attr-defined, no-any-return]
+        return self.game.notation.format_uci(state, action)  # type: ignore[attr-defined]
 
 
 class BackgammonFace(Face):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import re
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +39,7 @@ class _Place:
 
     def __init__(self, name: str, table: Table) -> None:
         self.name, self.table = name, table
-        self.version = 0
+        self.version = int(time.time() * 1000)  # greater than before, also after a restart of the server
         self.thinking = False
         self.trouble: str | None = None
         self.lock = asyncio.Lock()
@@ -58,7 +60,7 @@ class Hall:
         """A new table; AleaError where it cannot be."""
         table = await asyncio.to_thread(Table, record)
         for player in {seat for seat in record.seats if seat != HUMAN}:
-            await asyncio.wrap_future(self.room.slowly(lambda player=player: self.room.player(record.game, player)))
+            await asyncio.wrap_future(self.room.slowly(functools.partial(self.room.player, record.game, player)))
         place = _Place(secrets.token_urlsafe(12), table)
         self._remember(place)
         await self._publish(place)

@@ -152,7 +152,7 @@ async def open_table(asked: NewTable, request: Request) -> dict[str, Any]:
 async def see(
     table: TableId,
     request: Request,
-    after: Annotated[int | None, Query(ge=0, le=2**31, description="Wait until it is newer than this version.")] = None,
+    after: Annotated[int | None, Query(ge=0, le=2**53, description="Wait until it is newer than this version.")] = None,
 ) -> dict[str, Any]:
     """What is seen of a table."""
     return await hall_of(request).look(table, after, WAIT_SECONDS)

@@ -63,7 +63,7 @@ def serve(
                 ready(address)
 
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         log_level="warning",
         access_log=False,
         ws="websockets-sansio",

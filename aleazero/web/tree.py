@@ -116,13 +116,20 @@ def _rolls(table: Table, player: TurnNetworkPlayer) -> dict[str, Any]:
     children = []
     for play in range(plays):
         left = jax.tree.map(lambda x, play=play: np.asarray(x)[play], kept)
-        below = []
+        below: list[dict[str, Any]] = []
         for roll in range(count if not bool(left.terminated) else 0):
             row = play * count + roll
             state, after = (jax.tree.map(lambda x, row=row: x[row], tree) for tree in (rolled, answers.afterstates))
             answer = table.notation.format_turn(state, rules.turn_to(state, after))
             value = -float(answers.value[row]) * scale
-            reply = {"name": answer, "prior": None, "visits": 1, "value": value, "chance": False, "children": []}
+            reply: dict[str, Any] = {
+                "name": answer,
+                "prior": None,
+                "visits": 1,
+                "value": value,
+                "chance": False,
+                "children": [],
+            }
             name, chance = table.notation.format_chance(left, roll), float(chances[play, roll])
             below.append({**reply, "name": name, "prior": chance, "children": [reply]})
         below.sort(key=lambda node: node["value"])
@@ -133,6 +140,10 @@ def _rolls(table: Table, player: TurnNetworkPlayer) -> dict[str, Any]:
         )
     root = {"name": "", "prior": None, "visits": plays * count, "value": children[0]["value"], "chance": False}
     return {"root": {**root, "children": children}, "line": [children[0]["name"]]}
+
+
+def _leaf(name: str, value: float) -> dict[str, Any]:
+    return {"name": name, "prior": None, "visits": 1, "value": value, "chance": False, "children": []}
 
 
 @functools.cache

@@ -201,8 +201,9 @@ export function tablePage(id: string): Page {
     if (now.trouble) text = `${now.seats[now.to_play]} cannot move: ${now.trouble}`;
     else if (now.over && now.result) {
       const { winner, name, points } = now.result;
-      const worth = points > 1 ? `, ${points} points` : "";
-      text = winner === null ? `The game is over: ${name}.` : people === 1 ? `${winner === me ? "You win" : "You lose"} (${name}${worth}).` : `${names[winner]} wins (${name}${worth}).`;
+      const how = [name === "win" ? "" : name, points > 1 ? `${points} points` : ""].filter(Boolean).join(", ");
+      const worth = how && ` (${how})`;
+      text = winner === null ? `The game is over: ${name}.` : people === 1 ? `${winner === me ? "You win" : "You lose"}${worth}.` : `${names[winner]} wins${worth}.`;
     } else if (now.thinking) text = `${names[now.to_play]} (${now.seats[now.to_play]}) is thinking…`;
     else if (now.waits) text = "Your turn is complete: end it, or undo.";
     else text = people === 1 ? `Your move: you are ${names[now.to_play]}.` : `${names[now.to_play]} to move.`;

@@ -43,6 +43,7 @@ interface Curves {
   panels: Panel[];
 }
 const COLOURS = ["#1f77b4", "#d95f02", "#2a9d4e", "#b5429a", "#8c6d1f", "#5b5bd6", "#c0392b", "#2b8c8c"];
+const fine = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function rating(run: Standing): string {
@@ -172,10 +173,12 @@ class Chart {
       series,
       bands,
       scales: { x: { time: false }, y: this.panel.log ? { distr: 3 } : this.panel.range ? { range: this.panel.range } : {} },
-      axes: [{ ...axis, label: this.panel.x, values: (_, ticks) => ticks.map((t) => short.format(t)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((t) => (t === null ? "" : short.format(t))) }],
+      axes: [{ ...axis, label: this.panel.x, values: (_, ticks) => ticks.map((t) => short.format(t)) }, { ...axis, size: 56, values: (_, ticks) => ticks.map((t) => (t === null ? "" : fine.format(t))) }],
       legend: { live: false },
     };
     this.plot = new uPlot(options, data, this.element);
+    const rows = this.element.querySelectorAll(".u-legend .u-series");
+    series.forEach((one, i) => i > 0 && one.width === 0 && rows[i]?.remove()); // bounds of an interval need no name
   }
 
   resize(): void {

@@ -25,17 +25,8 @@ class Server:
         self.folder = folder
         env = {**os.environ, "ALEA_WEB_TABLES": str(folder / "tables"), "PYTHONUNBUFFERED": "1", "JAX_PLATFORMS": "cpu"}
         env.pop("ALEA_RUNS", None)
-        command = [
-            sys.executable,
-            "-m",
-            "aleazero.cli.main",
-            "web",
-            "--port",
-            "0",
-            "--no-warm",
-            "--runs",
-            str(folder / "runs"),
-        ]
+        command = [sys.executable, "-m", "aleazero.cli.main", "web", "--port", port, "--no-warm"]
+        command += ["--runs", str(folder / "runs"), *options]
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         self.log = folder / f"log-{len(list(folder.glob('log-*')))}"
         with self.log.open("wb") as errors:

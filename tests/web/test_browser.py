@@ -33,6 +33,7 @@ pytestmark = [
     pytest.mark.skipif(not (STATIC / "index.html").is_file(), reason="the page is not built: make web"),
 ]
 NewPage = Callable[..., Page]
+expect.set_options(timeout=PATIENCE * 1000)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +144,7 @@ def test_connect_four_is_won_by_clicks(new_page: NewPage, server: Server, client
 def test_quoridor_pawns_walk_and_walls_stand(new_page: NewPage, server: Server, client: httpx.Client) -> None:
     name, page = table(client, "quoridor", ["human", "human"]), new_page()
     show(page, server, name)
-    box = place(page, "d5h").locator(".area").bounding_box()
+    box = place(page, "g5h").locator(".area").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     until_shown(page, 1)
@@ -219,7 +220,7 @@ def test_backgammon_by_clicks_undone_and_ended(new_page: NewPage, server: Server
 
 
 def test_checkers_are_borne_off_to_the_end(new_page: NewPage, server: Server, client: httpx.Client) -> None:
-    position = "XGID=-BB-----------------ba-:0:0:1:64:0:0:0:0:0"
+    position = "XGID=-BB" + 20 * "-" + "ba-:0:0:1:64:0:0:0:0:0"
     name, page = table(client, "backgammon", ["human", "human"], position=position, seed=1), new_page()
     show(page, server, name)
     for _ in range(40):
@@ -295,7 +296,7 @@ def test_a_position_is_analysed_and_shared(new_page: NewPage, server: Server) ->
     page = new_page()
     page.goto(f"{server.url}#/analyse?game=tictactoe&position=XX./OO./...&player=solver")
     expect(page.locator("table.thought tbody tr").first).to_contain_text("c3")
-    page.get_by_role("button", name="c3").click()
+    page.get_by_role("button", name="c3", exact=True).click()
     expect(page.locator("textarea[name=position]")).to_have_value("XXX/OO./...")
     page.locator("textarea[name=position]").fill("nonsense")
     page.get_by_role("button", name="Analyse").click()
