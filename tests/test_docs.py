@@ -15,7 +15,7 @@ from aleazero.result_record import read_record
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURE = ROOT / "docs" / "1-architecture.md"
 GUIDE = ROOT / "docs" / "2-adding-a-game.md"
-NOT_OURS = {"build", "dist", "__pycache__"}  # and whatever begins with a dot
+NOT_OURS = {"build", "dist", "__pycache__", "node_modules"}  # and whatever begins with a dot
 SECONDS = 30
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -101,7 +101,7 @@ def strengths(name: str) -> list[dict[str, str]]:
 def usual(name: str) -> str:
     """The opponent that is offered first."""
     known = [one["player"] for one in strengths(name)]
-    for wanted in ("bundled,ply=1", "bundled,sims=32", "eps50"):
+    for wanted in ("bundled,ply=0", "bundled,sims=32", "eps50"):
         if wanted in known:
             return wanted
     return known[-1]
@@ -110,7 +110,7 @@ def usual(name: str) -> str:
 def adviser(table: Table) -> str:
     """Who is asked for a hint where nobody is named."""
     known = [one["player"] for one in strengths(table.record.game)]
-    for wanted in ("bundled,ply=1", "solver", "bundled,sims=200"):
+    for wanted in ("bundled,ply=0", "solver", "bundled,sims=200"):
         if wanted in known:
             return wanted
     return next((seat for seat in table.record.seats if seat != HUMAN), "random")

@@ -1,7 +1,8 @@
 """The engine room: who thinks for the players at all tables, many tables at once.
 
 Requests for the same player that wait together are answered together, in a batch of one of two compiled sizes. One
-thread answers moves; another loads players and does what takes long (hints, rollouts), so that no move waits for that.
+thread answers moves; another loads players and does what takes long (hints, rollouts), so that no move waits for that;
+a third compiles the larger size ahead of need.
 Knows players and rules; nothing of tables and visitors.
 """
 
@@ -57,15 +58,17 @@ class Room:
         self._wake = threading.Condition(self._lock)
         self._closed = False
         self._slow = concurrent.futures.ThreadPoolExecutor(1, "alea-slow")
+        self._ahead = concurrent.futures.ThreadPoolExecutor(1, "alea-ahead")
         self._fast = threading.Thread(target=self._work, name="alea-moves", daemon=True)
         self._fast.start()
 
     def close(self) -> None:
-        """Ends both threads; what still waits is cancelled."""
+        """Ends the threads; what still waits is cancelled."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
-        self._slow.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._slow, self._ahead):
+            threads.shutdown(wait=False, cancel_futures=True)
         self._fast.join(timeout=10)
 
     def slowly(self, work: Callable[[], T]) -> concurrent.futures.Future[T]:
@@ -93,11 +96,16 @@ class Room:
     def prepare(self, game: str, text: str) -> concurrent.futures.Future[None]:
         """Loads a player and compiles what it needs to answer one table; then, without being waited for, many."""
 
+        if self._ready(game, text, 1):
+            ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+            ready.set_result(None)
+            return ready
+
         def load() -> None:
             self.player(game, text)
             if not self._ready(game, text, 1):
                 self._warm(game, text, 1)
-                self._slow.submit(self._warm, game, text, BATCH)
+                self._ahead.submit(self._warm, game, text, BATCH)
 
         return self._slow.submit(load)
 

@@ -30,9 +30,7 @@ class Server:
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         self.log = folder / f"log-{len(list(folder.glob('log-*')))}"
         with self.log.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [*command, *options], env=env, stdout=subprocess.PIPE, stderr=errors, text=True
-            )
+            self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.url = self._address()
 
     def _address(self) -> str:

@@ -45,7 +45,7 @@ def test_games_come_with_opponents(client: httpx.Client) -> None:
     games = {game["name"]: game for game in client.get("/api/games").json()["games"]}
     assert {"backgammon", "chess", "connect_four", "quoridor", "tictactoe"} <= games.keys()
     assert {"player": "solver", "name": "perfect play"} in games["tictactoe"]["players"]
-    assert games["backgammon"]["usual"] == "bundled,ply=1"
+    assert games["backgammon"]["usual"] == "bundled,ply=0"
 
 
 def test_nobody_beats_perfect_play(client: httpx.Client) -> None:
