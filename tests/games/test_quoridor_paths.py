@@ -64,7 +64,7 @@ def test_the_way_through_a_maze_is_found() -> None:
         ("e1 e9 10 10 - 2", "e8", "e8"),
         ("e1 c4 10 10 - 1", "e2", None),  # behind: a wall
         ("e1 e4 10 10 - 1", "e2", "e2"),  # behind, but every wall would hinder both
-        ("e1 e9 10 10 e1h 1", None, None),
+        ("e1 e9 9 10 e1h 1", None, None),
     ],
 )
 def test_it_goes_where_the_goal_is_nearest_and_hinders_when_behind(

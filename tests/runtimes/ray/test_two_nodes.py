@@ -1,9 +1,11 @@
-"""A machine of the cluster is gone, without a word: the run goes on with the others."""
+"""Two machines: a learner on the one with the GPU, whose run lies on the other; and a machine that is suddenly gone."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,10 +17,15 @@ from ray.cluster_utils import Cluster
 from aleazero.config import RunConfig
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import to_toml
+from aleazero.observe.jsonl import read_jsonl
+from aleazero.runs import new_run
+from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.runtime import Crew, start_crew, train_with
 from aleazero.runtimes.ray.weights import StoredWeights
-from tests.runtimes.support import PATIENCE_SECONDS, shared_parts, tiny
+from aleazero.runtimes.start import Until
+from tests.runtimes.support import PATIENCE_SECONDS, Recorder, newest, shared_parts, tiny
 
 CONFIG: RunConfig = tiny("runtime=ray", "replay.capacity_rows=4096")
 
@@ -32,7 +39,7 @@ class Sink:
         self.sources.append(source)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def two_nodes(quick_actors: None) -> Iterator[tuple[Cluster, Any]]:
     small = {"num_cpus": 2, "object_store_memory": 100_000_000}
     quickly = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 3}
@@ -40,11 +47,39 @@ def two_nodes(quick_actors: None) -> Iterator[tuple[Cluster, Any]]:
         initialize_head=True,
         head_node_args={**small, "resources": {"here": 1}, "_system_config": quickly, "include_dashboard": False},
     )
-    other = cluster.add_node(**small, resources={"there": 1})
+    other = cluster.add_node(**small, resources={"there": 1}, num_gpus=1)  # so it says: nobody looks
     ray.init(address=cluster.address, log_to_driver=False)
     yield cluster, other
     ray.shutdown()
     cluster.shutdown()
+
+
+def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
+    two_nodes: tuple[Cluster, Any], tmp_path: Path
+) -> None:
+    config = tiny("runtime=ray", "ray.workers=1", "total_rows=5120", "checkpoint.every_rows=1280")
+    folder = new_run(tmp_path, "it", "")
+    folder.write_config(config)
+    crew = start_crew(config, new=True)
+    assert crew.gpu
+    finished = train_with(crew, config, folder, tmp_path, None, Until(None, False))
+    assert finished.status == "done"
+    assert finished.folder == folder
+    assert folder.owner() is None
+    saved = newest(folder)
+    assert saved.facts["rows"] == 5120
+    assert [r["status"] for r in read_jsonl(folder.metrics_file) if r["kind"] == "run"] == ["started", "done"]
+    assert (folder.path / "curves.svg").exists()
+    # What is there is enough to go on from, exactly, anywhere.
+    with contextlib.closing(LocalRun(shared_parts(config), folder, Recorder(), make_producer=make_intake(crew))) as run:
+        run.resume(saved, "exact")
+        assert run.replay.num_slabs == 40
+    for actor in crew.players:
+        ray.kill(actor)
+
+
+def make_intake(crew: Crew) -> Any:
+    return lambda parts, sink, _: Intake(parts, sink, StoredWeights(0), crew.players)
 
 
 def test_the_run_goes_on_when_a_machine_is_gone(two_nodes: tuple[Cluster, Any]) -> None:
