@@ -20,6 +20,7 @@ from aleazero.observe.reports import (
     EvalReport,
     HardwareReport,
     LearnReport,
+    RayReport,
     ReplayReport,
     Report,
     RunReport,
@@ -140,7 +141,7 @@ class _Lines:
             self._unsaid[report.kind] = report
             if complete and report.seconds - self._said_at >= self._every_seconds:
                 self._say_progress()
-        elif not isinstance(report, ReplayReport | HardwareReport):  # numbers for dashboards
+        elif not isinstance(report, ReplayReport | HardwareReport | RayReport):  # numbers for dashboards
             self._write(_event_line(report))
 
     def flush(self) -> None:

@@ -120,8 +120,8 @@ class FarPlay:
 class Player:
     """Plays when it is asked to. One process, one core."""
 
-    def __init__(self, config: str, groups: int, first_source: int | None, server: Any = None) -> None:
-        """`config` is the run's, as TOML; `server`, where given, answers for the network.
+    def __init__(self, config: str, groups: int, first_source: int | None, server: str | None = None) -> None:
+        """`config` is the run's, as TOML; `server` names the actor that answers for the network, where one does.
 
         `first_source` names its games in its first life; None: any that are new.
         """
@@ -132,7 +132,11 @@ class Player:
         else:
             self._sources = [first_source + group for group in range(groups)]
         parts = far_parts_of(config, groups)
-        self._play = LocalPlay(parts, self._sources) if server is None else FarPlay(parts, self._sources, server)
+        self._play: LocalPlay | FarPlay
+        if server is None:
+            self._play = LocalPlay(parts, self._sources)
+        else:
+            self._play = FarPlay(parts, self._sources, ray.get_actor(server))
         self._number = 0
         self._kept = Kept()
 

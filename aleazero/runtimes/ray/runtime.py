@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,13 +97,15 @@ def start_crew(config: RunConfig, new: bool) -> Crew:
         concurrency_groups={"life": 1},
         runtime_env={"env_vars": ONE_CORE},
     )
-    server = _start_server(config, text, gpu) if settings.inference == "server" else None
+    # By name: a handle among the arguments of an actor that may be started again is not safe with Ray.
+    name = f"alea-inference-{secrets.token_hex(8)}" if settings.inference == "server" else None
+    server = _start_server(config, text, gpu, name) if name else None
     first = 0 if new and settings.lock_step else None  # the games of a local run
-    players = [actor(Player).remote(text, settings.groups, first, server) for _ in range(settings.workers)]
+    players = [actor(Player).remote(text, settings.groups, first, name) for _ in range(settings.workers)]
     return Crew(players, server, gpu)
 
 
-def _start_server(config: RunConfig, text: str, gpu: bool) -> Any:
+def _start_server(config: RunConfig, text: str, gpu: bool, name: str) -> Any:
     settings = config.ray
     rows = config.selfplay.num_games * config.search.in_flight
     if rows < FEW_ROWS:
@@ -113,6 +116,7 @@ def _start_server(config: RunConfig, text: str, gpu: bool) -> Any:
             FEW_ROWS,
         )
     actor = _remote(
+        name=name,
         num_cpus=0,
         num_gpus=settings.inference_gpu if gpu else 0,
         max_restarts=settings.restarts,

@@ -36,7 +36,8 @@ def weights(parts: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def server(small_cluster: None, parts: Any) -> Any:
-    return ray.remote(num_cpus=0, max_restarts=5)(InferenceServer).remote(to_toml(CONFIG), 64, 5.0)
+    actor = ray.remote(num_cpus=0, max_restarts=5)(InferenceServer)
+    return actor.options(name="server").remote(to_toml(CONFIG), 64, 5.0)
 
 
 def leaves(weights: Any) -> list[np.ndarray]:
@@ -100,7 +101,7 @@ def test_requests_are_joined_and_answered_each_with_its_own(server: Any, parts: 
 
 def test_a_player_goes_on_when_the_server_is_back(server: Any, weights: Any) -> None:
     actor = ray.remote(num_cpus=1, concurrency_groups={"life": 1})(Player)
-    player = actor.remote(to_toml(CONFIG), 2, None, server)
+    player = actor.remote(to_toml(CONFIG), 2, None, "server")
     order = Order(5, [ray.put(leaves(weights))], 0, 0, {})
     assert [receipt.number for receipt in ray.get(player.play.remote(order))] == [0, 0]
     under_way = [player.play.remote(order) for _ in range(3)]
