@@ -18,7 +18,7 @@ class RayConfig:
     sync_every: int = 2  # games that are over before newer weights are sent; 0: every version
     lock_step: bool = False  # one actor and the learner take turns: the run is what a local one would be, bit for bit
     inference: Literal["local", "server"] = "local"  # where networks are asked: in every actor, or in one of their own
-    inference_rows: int = 1024  # server: rows that are joined, at most
+    inference_rows: int = 512  # server: rows that are joined, at most
     inference_wait_ms: float = 2.0  # server: how long the first of them waits for others
     learner_gpu: float = 0.5  # the learner's share of a GPU, where the cluster has one
     inference_gpu: float = 0.5  # the inference server's

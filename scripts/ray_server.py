@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=2, help="requests that a client has under way")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rows", default="8,32,128,256")
-    parser.add_argument("--most-rows", type=int, default=1024)
+    parser.add_argument("--most-rows", type=int, default=512)
     parser.add_argument("--wait-ms", type=float, default=2.0)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
