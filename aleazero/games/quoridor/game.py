@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
 import numpy as np
 from jax import Array
 
@@ -24,6 +28,8 @@ class Quoridor(Game):
         outcomes=WIN_LOSS,  # the rules know no draw; games that go on for too long are truncated
         max_plies=200,
     )
+
+    starts: Mapping[str, Callable[[Array], Any]] = MappingProxyType({"scattered": rules.scattered})
 
     def init(self, key: Array) -> State:
         """The starting position; nothing is drawn."""

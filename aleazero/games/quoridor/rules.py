@@ -76,6 +76,17 @@ def start() -> State:
     return position(jnp.array([4, 76]), jnp.zeros((2, 8, 8), bool), jnp.full(2, WALLS_EACH), jnp.int8(0))
 
 
+def scattered(key: Array) -> State:
+    """Pawns anywhere that the game goes on, no walls, either seat to move: self-play from here soon sees games end."""
+    first, second, turn = jax.random.split(key, 3)
+    mine = jax.random.randint(first, (), 0, SQUARES - 9)
+    yours = jax.random.randint(second, (), 9, SQUARES)
+    beside = jnp.where(yours % 9 == 8, yours - 1, yours + 1)
+    pawns = jnp.stack([mine, jnp.where(mine == yours, beside, yours)])
+    seat = jax.random.bernoulli(turn).astype(jnp.int8)
+    return position(pawns, jnp.zeros((2, 8, 8), bool), jnp.full(2, WALLS_EACH), seat)
+
+
 def swap_seats(state: State) -> State:
     """The same position with the players in each other's seats, and so the board turned by half."""
     pawns = SQUARES - 1 - state.pawns[::-1]
