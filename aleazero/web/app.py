@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 
 from aleazero import __version__
 from aleazero.core.errors import AleaError, UnknownName
-from aleazero.web import analyse_api, play_api, watch_api
+from aleazero.web import analyse_api, balatro_api, play_api, watch_api
 from aleazero.web.guard import Guard
 from aleazero.web.hall import Hall, NoSuchTable
 from aleazero.web.room import Room
@@ -47,6 +47,7 @@ def make_app(settings: WebSettings) -> Guard:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         room = Room(settings.runs)
         app.state.hall, app.state.settings = Hall(settings.tables, room), settings
+        app.state.balatro = balatro_api.Runs(settings.tables)
         app.state.watch = watch_api.Watch(settings.watched or (settings.runs,))
         for game in settings.warm:
             room.slowly(functools.partial(play_api.warm, room, game))
@@ -65,7 +66,7 @@ def make_app(settings: WebSettings) -> Guard:
         docs_url=None,  # both load scripts from elsewhere
         redoc_url=None,
     )
-    for router in (play_api.router, analyse_api.router, watch_api.router):
+    for router in (play_api.router, balatro_api.router, analyse_api.router, watch_api.router):
         app.include_router(router, prefix="/api")
     app.add_exception_handler(AleaError, _explain)
     app.add_exception_handler(RequestValidationError, _what_is_wrong)

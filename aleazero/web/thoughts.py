@@ -90,7 +90,7 @@ def _network(table: Table, player: NetworkPlayer, states: Any) -> dict[str, Any]
         )
     outcomes = [outcome.name for outcome in table.game.spec.outcomes]
     chances = [float(chance) for chance in opinion] if len(opinion) == len(outcomes) else None
-    value = float(found.value if found.visits.sum() else found.raw_value) * scale
+    value = moves[0]["value"] if moves[0]["visits"] else float(found.raw_value) * scale
     return {"value": value, "outcomes": outcomes, "chances": chances, "moves": moves, "kind": "search"}
 
 

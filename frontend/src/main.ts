@@ -1,6 +1,7 @@
 // The page: which of its parts is shown, by the address behind the #.
 
 import { analysePage } from "./analyse";
+import { balatroPage } from "./balatro";
 import { h } from "./dom";
 import { lobby, tablePage } from "./play";
 import "./style.css";
@@ -18,6 +19,7 @@ function route(): Page {
   const [, part, name] = path.split("/").map(decodeURIComponent);
   const given = new URLSearchParams(query ?? "");
   if (part === "table" && name) return tablePage(name);
+  if (part === "balatro") return balatroPage(name ?? "");
   if (part === "analyse") return analysePage(given);
   if (part === "watch") return name ? runPage(name, given) : runsPage();
   return lobby(name ?? "");
@@ -35,7 +37,7 @@ function show(): void {
   main.replaceChildren(current.element);
   const part = location.hash.split("/")[1] ?? "play";
   for (const link of document.querySelectorAll("nav a")) {
-    const here = link.getAttribute("href") === `#/${part === "table" ? "play" : part}`;
+    const here = link.getAttribute("href") === `#/${part === "table" || part === "balatro" ? "play" : part}`;
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }

@@ -39,6 +39,7 @@ function lobbyParts(known: GameFacts[], wanted: string): HTMLElement[] {
     const here = one.name === game.name;
     tabs.append(h("a", { href: `#/play/${one.name}`, class: here ? "here" : "", "aria-current": here ? "true" : undefined }, TITLES[one.name] ?? one.name));
   }
+  tabs.append(h("a", { href: "#/balatro" }, "Balatro"));
   let opponent = game.usual;
   let seat = "0";
   let points = "0";

@@ -261,3 +261,26 @@ def test_a_game_is_reviewed_with_its_mistakes_marked(client: httpx.Client) -> No
     assert marks[4] == ""  # wins
     assert found["summary"][1]["blunder"] >= 1
     assert found["summary"][0]["error_rate"] == pytest.approx(0)
+
+
+# ---- Balatro
+
+
+def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: httpx.Client) -> None:
+    run = client.post("/api/balatro", json={"seed": "ALEA1234"}).json()
+    assert run["seed"] == "ALEA1234"
+    blind = next(offer["action"] for offer in run["actions"] if offer["words"] == "select blind")
+    dealt = client.post(f"/api/balatro/{run['id']}/act", json={"what": "act", "action": blind}).json()
+    assert len(dealt["hand"]) == 8
+    played = client.post(f"/api/balatro/{run['id']}/act", json={"what": "play", "cards": [0, 3]}).json()
+    assert played["score"] > 0
+    assert played["account"]
+    wrong = client.post(f"/api/balatro/{run['id']}/act", json={"what": "play", "cards": []})
+    assert wrong.status_code == 400
+    assert client.get(f"/api/balatro/{run['id']}").json()["score"] == played["score"]
+    hint = client.post(f"/api/balatro/{run['id']}/hint").json()
+    assert hint["words"]
+    again = client.post(f"/api/balatro/{run['id']}/back").json()
+    assert again["hand"] == dealt["hand"]
+    assert client.get("/api/balatro/nothing").status_code == 404
+    assert client.post("/api/balatro", json={"seed": "a b"}).status_code in (400, 422)

@@ -334,3 +334,18 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
         place(page, "a1").click()
         until_shown(page, 2)
     context.close()
+
+
+def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    page.goto(f"{server.url}#/balatro")
+    page.get_by_label("Seed").fill("ALEA1234")
+    page.get_by_role("button", name="New run").click()
+    page.get_by_role("button", name="select blind").click()
+    expect(page.locator(".card")).to_have_count(8)
+    for place_number in (0, 3):
+        page.locator(f'[data-card="{place_number}"]').click()
+    page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.locator(".account li").first).to_be_visible()
+    expect(page.locator("progress")).not_to_have_attribute("value", "0")
+    keep(page, "balatro")
