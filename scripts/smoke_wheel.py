@@ -6,11 +6,13 @@ python scripts/smoke_wheel.py dist
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import venv
+import zipfile
 from pathlib import Path
 
 
@@ -35,6 +37,7 @@ def main(folder: str) -> int:
         listed = alea("games", "--json")
         examined = alea("doctor", "tictactoe", "--json")
         typo = alea("doctor", "tictactoo")
+        web = alea("web")
         assert usage.returncode == 0, usage.stderr
         assert "doctor" in usage.stdout
         assert {game["name"] for game in json.loads(listed.stdout)["games"]} >= {"pig", "quoridor"}, listed.stderr
@@ -42,6 +45,10 @@ def main(folder: str) -> int:
         assert json.loads(examined.stdout)["failed"] == 0
         assert typo.returncode == 2
         assert "did you mean 'tictactoe'" in typo.stderr
+        assert "pip install 'aleazero[web]'" in web.stderr, web.stdout + web.stderr
+        with zipfile.ZipFile(wheel) as archive:
+            page = "aleazero/web/static/index.html" in archive.namelist()
+        assert page or not shutil.which("npm"), "the page of alea web is not in the wheel"
     print(f"wheel: {wheel.name} installs and works; alea --help took {seconds:.2f} s")
     return 0
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import os
 import re
 import secrets
 import time
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from aleazero.core.errors import AleaError
-from aleazero.observe.jsonl import replace_file
 from aleazero.web.room import Room
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 
@@ -165,7 +165,7 @@ class Hall:
         """Writes a table down and shows it to all who look."""
         text, thinking = place.table.record.to_json(), not place.table.over and place.table.player != HUMAN
         view = await asyncio.to_thread(place.table.view)
-        await asyncio.to_thread(replace_file, self._file(place.name), text.encode())
+        await asyncio.to_thread(_write, self._file(place.name), text)
         place.version += 1
         more = {"thinking": thinking and place.trouble is None, "trouble": place.trouble}
         place.view = {"id": place.name, "version": place.version, **view, **more}
@@ -182,6 +182,13 @@ class Hall:
             files.sort(key=lambda file: file.stat().st_mtime)
             for file in files[: len(files) - ON_DISK]:
                 file.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, should the server be killed; a loss of power may take the last moves with it."""
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(text, "utf-8")
+    os.replace(fresh, path)
 
 
 def _play(table: Table, actions: list[int]) -> None:

@@ -246,9 +246,9 @@ def test_a_run_is_paused_only_if_its_name_is_given_twice(server: Server, client:
 def test_a_position_is_analysed_exactly(client: httpx.Client) -> None:
     asked = {"game": "tictactoe", "position": "XX./OO./...", "player": "solver"}
     found = client.post("/api/analyse", json=asked).json()
-    assert [move["value"] for move in found["moves"]] == [1.0, 0.0, -1.0, -1.0, -1.0][: len(found["moves"])] or found[
-        "moves"
-    ][0]["value"] == 1.0
+    values = [move["value"] for move in found["moves"]]
+    assert (found["moves"][0]["name"], values[0], len(values)) == ("c3", 1.0, 5)
+    assert values == sorted(values, reverse=True)
     shown = client.post("/api/positions", json={**asked, "player": None}).json()
     assert shown["board"]["cells"] == "XX.OO...."
 
@@ -261,6 +261,47 @@ def test_a_game_is_reviewed_with_its_mistakes_marked(client: httpx.Client) -> No
     assert marks[4] == ""  # wins
     assert found["summary"][1]["blunder"] >= 1
     assert found["summary"][0]["error_rate"] == pytest.approx(0)
+
+
+def test_backgammon_is_analysed_roll_by_roll(client: httpx.Client) -> None:
+    asked = {"game": "backgammon", "position": "4HPwATDgc/ABMA:31", "player": "bundled,ply=0"}
+    found = client.post("/api/analyse", json=asked).json()
+    best = found["moves"][0]
+    assert best["name"] == "8/5 6/5"
+    assert sum(best["chances"]) == pytest.approx(1, abs=1e-3)
+    assert [(step["from"], step["to"]) for step in best["steps"]] in (
+        [("8", "5"), ("6", "5")],
+        [("6", "5"), ("8", "5")],
+    )
+    root = client.post("/api/tree", json=asked).json()["root"]
+    play = root["children"][0]
+    assert (play["name"], play["chance"], len(play["children"])) == ("8/5 6/5", True, 21)
+    assert sum(roll["prior"] for roll in play["children"]) == pytest.approx(1)
+    mean = sum(roll["prior"] * roll["value"] for roll in play["children"])
+    assert mean == pytest.approx(play["value"], abs=0.05)  # what the network says before the roll, and after it
+
+
+def test_a_backgammon_match_is_reviewed(client: httpx.Client) -> None:
+    text = " Game 1\n one : 0              two : 0\n  1) 31: 8/5 6/5           64: 24/14\n  2) 61: 6/5 7/1\n"
+    asked = {"game": "backgammon", "text": text, "player": "bundled,ply=0"}
+    refused = client.post("/api/review", json=asked)
+    assert refused.status_code == 400
+    assert "line 4" in refused.json()["detail"]
+    found = client.post("/api/review", json={**asked, "text": text.replace("6/5 7/1", "13/7 6/5")}).json()
+    assert found["names"] == ["one", "two"]
+    assert [turn["name"] for turn in found["turns"]] == ["8/5 6/5", "24/14", "13/7 6/5"]
+    assert found["turns"][0]["loss"] == 0
+    assert found["turns"][2]["loss"] > 0
+    assert found["summary"][0]["decisions"] == 2
+
+
+def test_a_search_tree_counts_its_visits(client: httpx.Client) -> None:
+    asked = {"game": "connect_four", "position": "4453", "player": "bundled,sims=16"}
+    found = client.post("/api/tree", json=asked).json()
+    root = found["root"]
+    assert root["visits"] == 17
+    assert sum(child["visits"] for child in root["children"]) == 16
+    assert found["line"][0] == root["children"][0]["name"]
 
 
 # ---- Balatro
