@@ -125,9 +125,9 @@ class Hall:
                     if place.table.over or place.table.player == HUMAN:
                         place.thinking = False
                     await self._publish(place)
-        except (AleaError, OSError, RuntimeError, ValueError) as error:
-            _log.warning("table %s: %s", place.name, error)
-            place.thinking, place.trouble = False, str(error)
+        except Exception as error:  # whatever it is, the visitor is told, and can take back or resign
+            _log.warning("table %s: %r", place.name, error)
+            place.thinking, place.trouble = False, str(error) or type(error).__name__
             await self._publish(place)
         finally:
             place.thinking = False

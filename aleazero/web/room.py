@@ -11,6 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import functools
+import logging
 import re
 import threading
 from collections import OrderedDict
@@ -35,6 +36,7 @@ MOST_PLAYERS = 12  # kept loaded
 MOST_SIMULATIONS = 2000
 _SIMULATIONS = re.compile(r"sims=(\d+)")
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,11 +160,11 @@ class Room:
         try:
             player = self.player(game, text)
             turns = _answers(playable(game), player, requests, 1 if len(requests) == 1 else BATCH)
-        except Exception as error:
+        except Exception as error:  # told to those who wait: no failure of one player may stop the others' answers
+            if not isinstance(error, AleaError):
+                _log.exception("player %s of %s failed", text, game)
             for request in requests:
                 request.answer.set_exception(error)
-            if not isinstance(error, AleaError | OSError | ValueError | RuntimeError):
-                raise
             return
         for request, turn in zip(requests, turns, strict=True):
             request.answer.set_result(turn)

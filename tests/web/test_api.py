@@ -10,6 +10,7 @@ import httpx
 import pytest
 import websockets
 
+from aleazero.web.app import WebSettings, make_app
 from tests.web.conftest import PATIENCE, Server, make_run, report, serving
 
 PERSON = ["human", "human"]
@@ -191,6 +192,20 @@ def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None
         assert {key: again[key] for key in same} == {key: view[key] for key in same}
         assert not do(client, again, "back")["steps"]
         assert second.stop() == 0
+
+
+def test_a_page_that_is_not_built_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.web.app.STATIC", tmp_path)
+    app = make_app(WebSettings(tmp_path / "tables", tmp_path / "runs"))
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/")
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 503
+    assert "make web" in answer.text
 
 
 def test_with_a_token_nobody_comes_in_without_it(tmp_path: Path) -> None:

@@ -349,3 +349,24 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     expect(page.locator(".account li").first).to_be_visible()
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")
+
+
+def test_a_whole_game_of_backgammon_by_clicks(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page = table(client, "backgammon", ["human", "random"], seed=2), new_page()
+    show(page, server, name)
+    for _ in range(2000):
+        now = view(client, name)
+        until_version(page, now["version"])
+        if now["over"]:
+            break
+        if now["waits"]:
+            page.get_by_role("button", name="End turn").click()
+        else:
+            move = max(now["moves"], key=lambda one: (one["to"] or "").startswith("off"))
+            click_move(page, move)
+            same = [one for one in now["moves"] if (one["from"], one["to"]) == (move["from"], move["to"])]
+            if len(same) > 1 and move["to"]:
+                page.locator("dialog.chooser button").first.click()
+        until_version(page, now["version"] + 1)
+    expect(page.locator(".status")).to_contain_text("You ")
+    assert sum(view(client, name)["board"]["off"]) >= 15

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from aleazero.core.errors import NotationError
+from aleazero.core.errors import AleaError, NotationError
+from aleazero.web.room import BATCH, Room
+from aleazero.web.rules import playable, rules_of
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 
 TWO = (HUMAN, HUMAN)
@@ -143,3 +147,34 @@ def test_a_whole_turn_is_found_from_what_it_leaves() -> None:
             after = table.rules.apply(after, action)
         assert len(found) == len(actions)
         assert np.array_equal(table.game.pack(after), table.game.pack(left))
+
+
+def test_a_player_that_fails_stops_nobody_else(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    try:
+        rules = rules_of(playable("tictactoe"))
+        state = rules.first(0)
+        bad = room.turn("tictactoe", "run:nothing", state, 0, 0)
+        with pytest.raises(AleaError, match="nothing"):
+            bad.result(60)
+        broken = room.turn("tictactoe", "random", "no state", 0, 0)
+        with pytest.raises(AttributeError, match="to_play"):
+            broken.result(60)
+        good = [room.turn("tictactoe", "random", state, seed, 0) for seed in range(5)]
+        assert all(len(one.result(60)) == 1 for one in good)
+    finally:
+        room.close()
+
+
+def test_answers_are_the_same_alone_and_together(tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    try:
+        rules = rules_of(playable("connect_four"))
+        state = rules.first(0)
+        alone = [room.turn("connect_four", "random", state, seed, 3).result(60) for seed in range(6)]
+        room._warm("connect_four", "random", BATCH)
+        together = [room.turn("connect_four", "random", state, seed, 3) for seed in range(6)]
+        assert [one.result(60) for one in together] == alone
+        assert len({turn[0] for turn in alone}) > 1
+    finally:
+        room.close()
