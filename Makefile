@@ -17,11 +17,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-# The page of `alea web`, built into the package where npm is present.
+# The page of `alea web`, built into the package where npm is present. Not by `npm ci`, which insists on the parts of the
+# build tools for every other platform; versions are those of the lock file all the same, and it is not written.
 web: $(PAGE)
 $(PAGE): $(shell find frontend -path frontend/node_modules -prune -o -type f -print)
 	@if command -v npm >/dev/null; then \
-	  cd frontend && npm ci --silent && npm run --silent build >/dev/null && touch ../$(PAGE); \
+	  cd frontend && npm install --no-save --silent && npm run --silent build >/dev/null && touch ../$(PAGE); \
 	else echo "the page of alea web is not built: install Node 20 with npm, then: make web"; fi
 
 # Debian packages that tests and matches call: GNU Backgammon as referee, Stockfish as opponent, Redis for many
