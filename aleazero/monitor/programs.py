@@ -93,7 +93,7 @@ def _grafana(desk: Desk, port: int, prometheus_url: str) -> Program | None:
         return None
     folder = desk.folder / "grafana"
     write_provisioning(folder, desk.prefix, prometheus_url)
-    keep_password(desk.password_file)
+    password = keep_password(desk.password_file)
     homes = [path for path in ("/usr/share/grafana", "/opt/homebrew/share/grafana") if Path(path).is_dir()]
     home = [f"--homepath={homes[0]}"] if homes else []
     given = {
@@ -103,7 +103,8 @@ def _grafana(desk: Desk, port: int, prometheus_url: str) -> Program | None:
         "GF_PATHS_LOGS": str(folder / "logs"),
         "GF_PATHS_PROVISIONING": str(folder / "provisioning"),
         "GF_SECURITY_ADMIN_USER": "admin",
-        "GF_SECURITY_ADMIN_PASSWORD__FILE": str(desk.password_file),
+        # The value itself: names that end in __FILE are read by the Docker image alone, not by the server.
+        "GF_SECURITY_ADMIN_PASSWORD": password,
         "GF_AUTH_ANONYMOUS_ENABLED": "false",
         "GF_USERS_ALLOW_SIGN_UP": "false",
         "GF_ANALYTICS_REPORTING_ENABLED": "false",

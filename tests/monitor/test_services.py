@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
 import socket
 import stat
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -20,13 +22,18 @@ from aleazero.monitor.services import MonitorError, down, up
 
 psutil = pytest.importorskip("psutil")
 
+# As the plain grafana-server: of the environment it reads GF_SECTION_KEY; names that end in __FILE are the Docker
+# image's own. Without a password it lets in admin/admin.
 STAND_IN = """#!{python}
-import http.server, json, os, sys
+import base64, http.server, json, os, sys
 keep = {{key: value for key, value in os.environ.items() if key.startswith("GF_")}}
-json.dump(keep, open(os.environ["GF_PATHS_DATA"] + ".seen", "w"))
+json.dump({{**keep, "argv": sys.argv}}, open(os.environ["GF_PATHS_DATA"] + ".seen", "w"))
+user = keep.get("GF_SECURITY_ADMIN_USER", "admin") + ":" + keep.get("GF_SECURITY_ADMIN_PASSWORD", "admin")
+login = "Basic " + base64.b64encode(user.encode()).decode()
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200); self.end_headers(); self.wfile.write(b"ok")
+        allowed = self.path != "/api/org" or self.headers.get("Authorization") == login
+        self.send_response(200 if allowed else 401); self.end_headers(); self.wfile.write(b"ok")
 http.server.HTTPServer((keep["GF_SERVER_HTTP_ADDR"], int(keep["GF_SERVER_HTTP_PORT"])), Handler).serve_forever()
 """
 FREE = {"prometheus": 0, "grafana": 0, "mlflow": 0}
@@ -44,6 +51,18 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def put(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
     (folder / name).chmod(0o755)
+
+
+def login(url: str, password: str) -> int:
+    said = base64.b64encode(f"admin:{password}".encode()).decode()
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(url + "/api/org", headers={"Authorization": f"Basic {said}"})
+        ) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
 
 
 def test_without_programs_it_says_how_to_get_them(
@@ -75,9 +94,12 @@ def test_a_grafana_is_started_once_with_a_password_of_its_own_and_stopped(
         assert json.loads((desk.folder / "monitor.json").read_text())["grafana"] == entry
         seen = json.loads((desk.folder / "grafana" / "data.seen").read_text())
         assert seen["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
-        password = Path(seen["GF_SECURITY_ADMIN_PASSWORD__FILE"])
-        assert stat.S_IMODE(password.stat().st_mode) == 0o600
-        assert len(password.read_text()) >= 20
+        password = desk.password_file.read_text()
+        assert stat.S_IMODE(desk.password_file.stat().st_mode) == 0o600
+        assert len(password) >= 20
+        assert [login(first.url, word) for word in (password, "admin", "")] == [200, 401, 401]
+        assert not any(password in word for word in seen["argv"])
+        assert not any(password in path.read_text() for path in desk.folder.glob("*.*"))  # its log, monitor.json
         dashboard = Path(seen["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
         assert "bgai_training_loss" in dashboard.read_text()
     finally:
