@@ -1,7 +1,8 @@
 """A small HTTP server for what others come to fetch: metrics, and lists of who serves them.
 
-It answers GET on a few fixed paths, each from a thread of its own, and nothing else. A client that is slow, or says
-nothing, holds up nobody and is dropped after a while. Knows nothing of what it serves.
+It answers GET on a few fixed paths, each from a thread of its own, and nothing else. Who asks for `?token=` of another
+server, which had this port before, gets 404: its pages are not ours. A client that is slow, or says nothing, holds up
+nobody and is dropped after a while. Knows nothing of what it serves.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import errno
 import http.server
 import logging
+import secrets
 import threading
+import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +24,7 @@ _log = logging.getLogger(__name__)
 PORTS = {"game": 9100, "train": 9200, "eval": 9300, "head": 9400}
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = ("", "0.0.0.0")  # what to bind to, to be heard in every network
+TOKEN = "token"  # the parameter of a request
 TRIES = 100
 CLIENT_SECONDS = 10.0  # until a client that says nothing is dropped
 
@@ -35,7 +39,8 @@ class Endpoint:
     """Serves pages by path until it is closed, on the port asked for or the next free one (0: any)."""
 
     def __init__(self, pages: Mapping[str, Page], port: int, bind: str = LOOPBACK) -> None:
-        self._server = _listen(_handler_of(dict(pages)), port, bind)
+        self.token = secrets.token_hex(8)  # tells it from others that serve here before or after
+        self._server = _listen(_handler_of(dict(pages), self.token), port, bind)
         self.bind, self.port = bind, int(self._server.server_address[1])
         if port and self.port != port:
             _log.warning("port %d is taken; %s is served on port %d", port, ", ".join(pages), self.port)
@@ -83,14 +88,18 @@ def _listen(handler: type[http.server.BaseHTTPRequestHandler], port: int, bind: 
     raise EndpointError(f"ports {port} to {tries[-1]} are all taken on {bind}; name another one")
 
 
-def _handler_of(pages: dict[str, Page]) -> type[http.server.BaseHTTPRequestHandler]:
+def _handler_of(pages: dict[str, Page], token: str) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         timeout = CLIENT_SECONDS
 
         def do_GET(self) -> None:
-            page = pages.get(self.path.partition("?")[0])
+            path, _, query = self.path.partition("?")
+            page = pages.get(path)
             if page is None:
                 self.send_error(404, explain=f"served here: {', '.join(pages)}")
+                return
+            if any(asked != token for asked in urllib.parse.parse_qs(query).get(TOKEN, ())):
+                self.send_error(404, explain="another process serves here now")
                 return
             kind, body = page()
             self.send_response(200)

@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from aleazero.observe.endpoint import LOOPBACK, Endpoint
+from aleazero.observe.endpoint import LOOPBACK, TOKEN, Endpoint
 from aleazero.observe.jsonl import replace_file
 
 PATH = "/targets"
+_PARAMETER = f"__param_{TOKEN}"  # Prometheus makes it a part of what it asks for, and no label
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,11 +23,12 @@ class Target:
 
     address: str  # host:port
     labels: Mapping[str, str]
+    token: str = ""  # the endpoint's; whoever has its port after it refuses to answer in its name
 
 
 def targets_json(targets: Iterable[Target]) -> bytes:
     """Targets as Prometheus reads them."""
-    listed = [{"targets": [target.address], "labels": dict(target.labels)} for target in targets]
+    listed = [{"targets": [target.address], "labels": _labels(target)} for target in targets]
     return json.dumps(listed, indent=1).encode() + b"\n"
 
 
@@ -40,9 +42,18 @@ def read_targets(path: Path) -> list[Target]:
     """Those of a `file_sd` file that we wrote; none where there is none."""
     try:
         found = json.loads(path.read_text("utf-8"))
-        return [Target(address, entry["labels"]) for entry in found for address in entry["targets"]]
+        return [_target(address, dict(entry["labels"])) for entry in found for address in entry["targets"]]
     except (OSError, ValueError, KeyError, TypeError):
         return []
+
+
+def _labels(target: Target) -> dict[str, str]:
+    return {**target.labels, _PARAMETER: target.token} if target.token else dict(target.labels)
+
+
+def _target(address: str, labels: dict[str, str]) -> Target:
+    token = labels.pop(_PARAMETER, "")
+    return Target(address, labels, token)
 
 
 class TargetServer:

@@ -109,7 +109,7 @@ class MetricsPage:
         page = PrometheusSink(settings.metrics_prefix)
         self._sink, self._file = page, file
         self._endpoint = Endpoint({PATH: page.page}, settings.metrics_port, settings.metrics_bind)
-        write_targets(file, [Target(self._endpoint.address, labels)])
+        write_targets(file, [Target(self._endpoint.address, labels, self._endpoint.token)])
         logger.info("metrics: http://%s%s", self._endpoint.address, PATH)
 
     def emit(self, report: Report) -> None:

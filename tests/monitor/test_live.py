@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import signal
 import time
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from aleazero.observe.settings import ObserveConfig
 from aleazero.runs import RunFolder
+from aleazero.runtimes.desk import MetricsPage
+from tests.observe import examples
 from tests.runtimes.support import Child, Children, programs, tiny, write_config  # noqa: F401 - a fixture
 
 pytest.importorskip("prometheus_client")
@@ -72,5 +76,16 @@ def test_a_run_that_is_killed_is_seen_and_one_that_ends_is_forgotten(child_and_l
     child.process.join(watching.PATIENCE)
     wait(lambda: live.ask('up{run="it"} == 0'), "the dead run is not seen")
     assert target.exists()  # or else nobody could be told
+    (entry,) = json.loads(target.read_text())
+    port = int(entry["targets"][0].rpartition(":")[2])
+    heir = MetricsPage(ObserveConfig(metrics_port=port), live.desk.targets / "heir.json", {"run": "heir"})
+    try:  # another run has its port now: the dead one stays dead, and gets no numbers of the other
+        heir.emit(examples.learn(step=123_456))
+        wait(lambda: live.ask('count_over_time(alea_model_version{run="heir"}[1m]) > 3'), "the heir is not seen")
+        assert json.loads((live.desk.targets / "heir.json").read_text())[0]["targets"] == entry["targets"]
+        assert live.ask('up{run="it"} == 0')
+        assert not live.ask('max_over_time(alea_model_version{run="it"}[10m]) == 123456')
+    finally:
+        heir.close()
     target.unlink()
     wait(lambda: not live.ask('up{run="it"}'), "the run is not forgotten")

@@ -216,6 +216,20 @@ def test_a_port_that_is_taken_is_said_and_the_next_one_serves(caplog: pytest.Log
         fetch(f"http://{first.address}/a")
 
 
+def test_a_page_is_not_shown_in_the_name_of_another_that_served_there() -> None:
+    first = Endpoint({"/a": lambda: ("text/plain", b"one")}, 0)
+    first.close()
+    second = Endpoint({"/a": lambda: ("text/plain", b"two")}, first.port)
+    try:
+        assert second.port == first.port
+        assert fetch(f"http://{second.address}/a?token={second.token}") == fetch(f"http://{second.address}/a") == "two"
+        for query in (f"token={first.token}", f"token={second.token}&token={first.token}", "token=x"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                fetch(f"http://{second.address}/a?{query}")
+    finally:
+        second.close()
+
+
 def test_an_address_that_is_not_ours_is_refused() -> None:
     with pytest.raises(EndpointError, match=r"cannot listen on 192\.0\.2\.1"):
         Endpoint({}, 9200, "192.0.2.1")

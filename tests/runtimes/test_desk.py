@@ -132,8 +132,9 @@ def test_killed_and_resumed_it_is_one_run_and_its_metrics_are_served_meanwhile(
     child.wait_for(lambda: sent() > 0, "something sent")
     child.wait_for(lambda: any(folder.checkpoints.glob("0*")), "a checkpoint")
     (target,) = json.loads((targets_folder(root) / "it.json").read_text())
+    token = target["labels"].pop("__param_token")
     assert target["labels"] == {"run": "it", "game": "tictactoe", "role": "train"}
-    with urllib.request.urlopen(f"http://{target['targets'][0]}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://{target['targets'][0]}/metrics?token={token}", timeout=30) as answer:
         assert b"alea_games_total" in answer.read()
     child.kill()
     _, before = the_run(root)

@@ -9,6 +9,7 @@ believed only as far as it can do no harm: numbers must be numbers, an address m
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import math
 import re
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 FORGET_SECONDS = 3600.0  # a worker that died is on the list so long, for an alert to say so
 MOST_TARGETS = 1024
 KINDS = ("game", "eval")
+_TOKEN = re.compile(r"[0-9a-f]{1,64}")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252}):[0-9]{1,5}")
 
 
@@ -87,7 +89,7 @@ class HeadDesk:
     def all_targets(self) -> list[Target]:
         """Who can be scraped: the head, its workers, and the learner, which writes a file of its own."""
         own = read_targets(run_targets(self._root, self._labels["run"]))
-        return [*self._targets, *(Target(self._outward(target.address), target.labels) for target in own)]
+        return [*self._targets, *(dataclasses.replace(one, address=self._outward(one.address)) for one in own)]
 
     def close(self) -> None:
         """Prometheus forgets the run's workers; what is still to be sent is sent."""
@@ -133,7 +135,8 @@ class HeadDesk:
         if self._endpoint is None:
             return
         known = set(self._known.names())
-        head = Target(self._outward(self._endpoint.address), self._labels | {"role": "head"})
+        labels, token = self._labels | {"role": "head"}, self._endpoint.token
+        head = Target(self._outward(self._endpoint.address), labels, token)
         seats = [(name, seat) for name, seat in sorted(registry.seats.items()) if name in known and not seat.left]
         found = [self._target(name, seat) for name, seat in seats if seat.age(now) < FORGET_SECONDS]
         self._targets = [head, *(target for target in found if target is not None)][:MOST_TARGETS]
@@ -155,7 +158,9 @@ class HeadDesk:
             if host != socket.gethostname():
                 return None  # it serves its own machine alone
             address = self._outward(address)
-        return Target(address, self._labels | {"role": str(kind), "worker": name})
+        token = seat.status.get("metrics_token")
+        token = token if isinstance(token, str) and _TOKEN.fullmatch(token) else ""
+        return Target(address, self._labels | {"role": str(kind), "worker": name}, token)
 
     def _outward(self, address: str) -> str:
         """An address of this machine as others see it, where it listens to others."""

@@ -80,7 +80,7 @@ class WorkerPage:
             self._out.emit(hardware)
             found["hardware"] = {name: getattr(hardware, name) for name in _HARDWARE}
         if (endpoint := self._endpoint) is not None:
-            found["metrics"] = self._address(endpoint)
+            found |= {"metrics": self._address(endpoint), "metrics_token": endpoint.token}
         return status | found
 
     def _address(self, endpoint: Endpoint) -> str:

@@ -120,9 +120,12 @@ def test_workers_are_listed_while_they_take_part(make_head: Callable[..., Head])
     assert "bgai_own_model_version" not in page, "it plays with the versions that it is given"
     file = head_targets(head.root, head.folder.name)
     assert json.loads(file.read_text()) == json.loads(fetch(str(head.desk.url)))
-    assert json.loads(file.read_text())[2]["labels"] == {
-        **{"run": head.folder.name, "game": "tictactoe", "role": "game", "worker": "laptop"}
-    }
+    labels = json.loads(file.read_text())[2]["labels"]
+    token = labels.pop("__param_token")
+    assert labels == {"run": head.folder.name, "game": "tictactoe", "role": "game", "worker": "laptop"}
+    assert "bgai_own_games_total" in fetch(f"http://{head.listed()['laptop']}/metrics?token={token}")
+    tokens = {entry["labels"]["__param_token"] for entry in json.loads(fetch(str(head.desk.url)))}
+    assert len(tokens) == 3
     laptop.leave()
     head.until(lambda: set(head.listed()) == {"head", "judge"})
     judge.leave()
@@ -192,6 +195,7 @@ BAD: dict[str, Any] = {
         ({}, False),
         ({"metrics": 7}, False),
         ({"metrics": "127.0.0.1:9100"}, True),
+        ({"metrics": "127.0.0.1:9100", "metrics_token": ["x"]}, True),
         ({"metrics": "127.0.0.1:9100", "host": "elsewhere"}, False),  # it serves its own machine alone
         ({"metrics": "10.0.0.7:9100", "host": "elsewhere"}, True),
         ({"metrics": "a b:9100"}, False),
