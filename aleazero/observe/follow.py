@@ -37,8 +37,8 @@ class Backend(Protocol):
     name: str
     state: dict[str, Any]  # what it must know again when the run is resumed; JSON
 
-    def open(self) -> None:
-        """Begins, or goes on with what `state` names."""
+    def open(self) -> bool:
+        """Begins, or goes on with what `state` names; whether it knows nothing yet, and is to be sent everything."""
         ...
 
     def send(self, records: list[Record]) -> None:
@@ -127,7 +127,9 @@ class Follower:
 
     def _send_all(self) -> None:
         if not self._opened:
-            self._backend.open()
+            if self._backend.open():
+                for place in self._places:
+                    place.bytes, place.time = 0, None
             self._opened = True
             self._keep()
         for place in self._places:

@@ -40,6 +40,7 @@ class MlflowPlan:
     run_name: str
     params: Mapping[str, str]
     tags: Mapping[str, str]
+    checkpoints: Path  # where the run has them
     first_files: Sequence[Path]  # kept when the run begins: its settings
     last_files: Sequence[Path]  # kept when it ends, those that are there: its curves, its log
     checkpoint_steps: int  # between two checkpoints that are kept; 0: none
@@ -57,17 +58,24 @@ class MlflowBackend:
         self._plan = plan
         self._client: Any = None
         self._entities: Any = None
-        self.state: dict[str, Any] = {}  # run_id, uri, status, kept_step, scored, registered
+        # uri, run_id, status, kept_step, scored, registered; and the same of `others`, where it was sent before
+        self.state: dict[str, Any] = {}
 
-    def open(self) -> None:
-        """Makes the run, or finds the one that `state` names."""
+    def open(self) -> bool:
+        """Makes the run, or finds the one that `state` names; whether all is to be sent, as to another server."""
         self._client, self._entities = connect(self._plan.uri), import_mlflow().entities
-        if self.state.get("uri") != self._plan.uri or not self._found():
+        fresh = self.state.get("uri") != self._plan.uri
+        if fresh:
+            self._turn_to(self._plan.uri)
+        if "run_id" not in self.state or not self._found():
+            fresh = True
             made = self._client.create_run(self._experiment(), run_name=self._plan.run_name, tags=dict(self._plan.tags))
+            self._forget()
             self.state |= {"uri": self._plan.uri, "run_id": made.info.run_id}
         self._log_params()
         for path in self._plan.first_files:
             self._client.log_artifact(self._id, str(path))
+        return fresh
 
     def send(self, records: list[Record]) -> None:
         """Metrics first, then what comes with files."""
@@ -93,6 +101,19 @@ class MlflowBackend:
         self._client.set_terminated(self._id, self.state.get("status", "KILLED"))
 
     # ---- parts
+
+    def _turn_to(self, uri: str) -> None:
+        """What is known of the run at another server, in place of what is known of it here, which is kept."""
+        others = {**self.state.pop("others", {})}
+        if "uri" in self.state:
+            others[self.state["uri"]] = dict(self.state)
+        self._forget()
+        self.state |= {**others.pop(uri, {}), "others": others}
+
+    def _forget(self) -> None:
+        others = self.state.get("others", {})
+        self.state.clear()
+        self.state["others"] = others
 
     @property
     def _id(self) -> str:
@@ -156,7 +177,7 @@ class MlflowBackend:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 # Linked before they are sent: the run drops old checkpoints whenever it likes.
-                shutil.copytree(record["path"], Path(folder) / "it", copy_function=_link)
+                shutil.copytree(self._plan.checkpoints / Path(record["path"]).name, Path(folder) / "it", copy_function=_link)
             except (OSError, shutil.Error):
                 _log.info("the checkpoint of step %d was dropped before MLflow could have it", step)
                 return

@@ -45,6 +45,13 @@ def local_artifacts(root: Path) -> str:
     return (root / DESK / "mlartifacts").resolve().as_uri()
 
 
+def artifacts_of(uri: str) -> str | None:
+    """Where files go: beside a database, and not wherever the process happens to be; None: as a server likes."""
+    if not uri.startswith("sqlite:///"):
+        return None
+    return (Path(uri.removeprefix("sqlite:///")).resolve().parent / "mlartifacts").as_uri()
+
+
 def import_mlflow() -> Any:
     """The module, quiet."""
     need_mlflow()

@@ -41,7 +41,7 @@ class WandbBackend:
         self._run: Any = None
         self.state: dict[str, Any] = {}  # id, code
 
-    def open(self) -> None:
+    def open(self) -> bool:
         """Begins the run, or goes on with the one of the id."""
         wandb = import_module("wandb")
         self.state.setdefault("id", secrets.token_hex(4))
@@ -65,6 +65,7 @@ class WandbBackend:
             ),
         )
         self._run.define_metric("*", step_metric="step")
+        return False
 
     def send(self, records: list[Record]) -> None:
         """One entry for each report."""

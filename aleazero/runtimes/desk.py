@@ -23,7 +23,7 @@ from aleazero.observe.console import ConsoleSink
 from aleazero.observe.endpoint import Endpoint
 from aleazero.observe.hardware import HardwareSampler
 from aleazero.observe.jsonl import JsonlSink
-from aleazero.observe.mlflow_client import local_artifacts, local_uri, need_mlflow
+from aleazero.observe.mlflow_client import artifacts_of, local_artifacts, local_uri, need_mlflow
 from aleazero.observe.prometheus import PATH, PrometheusSink
 from aleazero.observe.reports import EvalReport, Report
 from aleazero.observe.settings import DESK, MLFLOW_LOCAL, ObserveConfig
@@ -31,6 +31,7 @@ from aleazero.observe.sink import Fanout, Sink
 from aleazero.observe.targets import Target, write_targets
 from aleazero.observe.tensorboard import TensorboardSink
 from aleazero.players import find_checkpoint
+from aleazero.registry import models_of_mlflow
 from aleazero.runs import RunFolder
 from aleazero.runtimes.sender import Order, Sender
 from aleazero.shelf import Shelf
@@ -134,7 +135,7 @@ def orders(config: RunConfig, folder: RunFolder, root: Path) -> list[Order]:
     if settings.mlflow:
         mlflow: dict[str, Any] = {
             "uri": local_uri(root) if local else settings.mlflow,
-            "artifacts": local_artifacts(root) if local else None,
+            "artifacts": local_artifacts(root) if local else artifacts_of(settings.mlflow),
             "experiment": config.game,
             "run_name": folder.name,
             "params": params,
@@ -189,8 +190,14 @@ def register(config: RunConfig, folder: RunFolder, root: Path) -> None:
     shelf = Shelf(root, model_name(config))
     try:
         version = shelf.add(lambda into: write_network(folder.path, root, best["step"], into), match)
+        hidden = shelf.name in models_of_mlflow(root)
     except (AleaError, OSError) as error:
         logger.warning("the weights of step %d are not registered: %s", best["step"], error)
+        return
+    if hidden:
+        logger.warning("step %d is version %d of %s on the shelf, but registry:%s means MLflow's model of that name; "
+                       "train with --mlflow local to register it there", best["step"], version, shelf.name,
+                       shelf.name)  # fmt: skip
         return
     champion = " and its champion" if shelf.champion == version else ""
     logger.info("step %d is version %d of %s%s: registry:%s@%d", best["step"], version, shelf.name, champion,

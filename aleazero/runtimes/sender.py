@@ -68,7 +68,8 @@ class Order:
         """The service."""
         if self.service == "wandb":
             return WandbBackend(WandbPlan(**{**self.plan, "folder": Path(self.folder)}))
-        paths = {name: [Path(path) for path in self.plan[name]] for name in ("first_files", "last_files")}
+        paths: dict[str, Any] = {"checkpoints": Path(self.folder) / "checkpoints"}
+        paths |= {name: [Path(path) for path in self.plan[name]] for name in ("first_files", "last_files")}
         return MlflowBackend(MlflowPlan(**{**self.plan, **paths}, export=self._export))
 
     def _export(self, step: int, into: Path) -> None:

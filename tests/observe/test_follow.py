@@ -32,10 +32,11 @@ class Service:
         self.hanging = threading.Event()
         self.hanging.set()
 
-    def open(self) -> None:
+    def open(self) -> bool:
         self._answer()
         self.opened += 1
         self.state.setdefault("id", "first")
+        return False
 
     def send(self, records: list[dict[str, Any]]) -> None:
         self._answer()

@@ -19,8 +19,9 @@ from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.observe.follow import Follower
 from aleazero.observe.jsonl import JsonlSink
 from aleazero.observe.mlflow import MlflowBackend, MlflowPlan
-from aleazero.observe.mlflow_client import connect, local_artifacts, local_uri
-from aleazero.registry import registered_folder
+from aleazero.observe.mlflow_client import artifacts_of, connect, local_artifacts, local_uri
+from aleazero.registry import RegistryError, registered_folder
+from aleazero.shelf import Shelf
 from tests.observe import examples
 
 pytest.importorskip("mlflow")
@@ -65,6 +66,7 @@ def plan(root: Path, run: Path, **changes: Any) -> MlflowPlan:
         "run_name": run.name,
         "params": {f"some.setting_{number}": str(number) for number in range(150)},
         "tags": {"game": "pig", "run": run.name},
+        "checkpoints": run / "checkpoints",
         "first_files": [run / "config.toml"],
         "last_files": [run / "curves.svg", run / "missing.svg"],
         "checkpoint_steps": 1000,
@@ -181,9 +183,61 @@ def test_the_best_weights_become_the_champion_and_lesser_ones_do_not(root: Path,
 
 
 def test_where_nothing_is_registered_it_says_how_to(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing is registered beside the runs"):
+    with pytest.raises(ConfigError, match="train a run that is measured"):
         registered_folder("pig", tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shelf_hides_no_model_of_mlflow_and_has_those_that_mlflow_has_not(
+    root: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emit(run, examples.match(step=100, score=1.0))
+    follow(run, plan(root, run, model="both")).close()
+    connect(local_uri(root)).set_registered_model_alias("both", "mine", "1")
+    for name in ("both", "shelved"):
+        Shelf(root, name).add(lambda into: write(7, into), {"opponent": "random", "score": 1.0})
+    for text, step in (("both@champion", 100), ("both@mine", 100), ("both", 100), ("shelved", 7), ("shelved@1", 7)):
+        assert json.loads((registered_folder(text, root) / "manifest.json").read_text()) == {"step": step}
+    with pytest.raises(UnknownName, match=r"'shelvd'.*did you mean 'shelved'"):
+        registered_folder("shelvd", root)
+    monkeypatch.setattr("aleazero.observe.mlflow_client.find_spec", lambda name: None)  # no MLflow: files need none
+    assert json.loads((registered_folder("both", root) / "manifest.json").read_text()) == {"step": 7}
+
+
+def test_a_server_by_a_wrong_address_is_said(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALEA_MLFLOW_URL", "garbage://x")
+    with pytest.raises(RegistryError, match="garbage"):
+        registered_folder("pig", root)
+
+
+def test_another_server_gets_everything_and_the_first_one_its_own_run_again(root: Path, run: Path) -> None:
+    emit(run, examples.learn(step=1, loss=0.5), checkpoint(run, 300), examples.match(step=300, score=0.5))
+    follow(run, plan(root, run)).close()
+    first, client = run_id(run), connect(local_uri(root))
+    emit(run, examples.learn(step=2, loss=0.25))
+    elsewhere = f"sqlite:///{root}/elsewhere/other.db"
+    follow(run, plan(root, run, uri=elsewhere, artifacts=artifacts_of(elsewhere))).close()
+    other, second = connect(elsewhere), run_id(run)
+    assert second != first
+    assert [point.step for point in other.get_metric_history(second, "learn/loss")] == [1, 2]
+    assert files(other, run, "checkpoints") == {f"checkpoints/{300:012d}"}
+    assert other.get_run(second).info.artifact_uri.startswith((root / "elsewhere").as_uri())
+    assert len(other.search_model_versions(f"name = '{run.name}'")) == 1
+    emit(run, examples.learn(step=3, loss=0.125))
+    follow(run, plan(root, run)).close()
+    assert run_id(run) == first
+    assert [point.step for point in client.get_metric_history(first, "learn/loss")] == [1, 2, 3]
+    assert len(client.search_model_versions(f"name = '{run.name}'")) == 1
+
+
+def test_checkpoints_are_found_from_wherever_the_rest_is_sent(
+    root: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint(run, 300)
+    emit(run, examples.checkpoint(step=300, path=f"runs/{run.name}/checkpoints/{300:012d}"))
+    monkeypatch.chdir(tmp_path)
+    follow(run, plan(root, run)).close()
+    assert files(connect(local_uri(root)), run, "checkpoints") == {f"checkpoints/{300:012d}"}
 
 
 def test_a_checkpoint_that_was_dropped_and_weights_that_are_gone_are_no_failure(
