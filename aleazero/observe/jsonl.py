@@ -1,16 +1,20 @@
 """Reports as JSON Lines: the run's own record of itself, and how it is read and cut back.
 
 One object a line, strict JSON. A process killed in the middle of a line leaves that one broken line at the end, which
-reading skips and opening removes. Knows no field of a report but `step`.
+reading skips and opening removes. What a full disk refuses waits for room. Knows no field of a report but `step`.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import errno
 import json
+import logging
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +22,75 @@ from aleazero.core.errors import AleaError
 from aleazero.observe.reports import Report
 
 
+_log = logging.getLogger(__name__)
+
+MOST_WAITING = 10_000  # lines, until there is room for them
+
+
 class JsonlSink:
-    """Appends every report to a file, with the `time` it came in unix seconds; NaN and infinities become null."""
+    """Appends every report to a file, with the `time` it came in unix seconds; NaN and infinities become null.
+
+    A disk that refuses is no failure: that is said once, and what could not be written, up to `MOST_WAITING` lines, is
+    written before the next report that can be.
+    """
 
     def __init__(self, path: Path) -> None:
         _mend_tail(path)
-        # Line-buffered: each report reaches the operating system before `emit` returns.
-        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._path = path
+        # Unbuffered: each report reaches the operating system before `emit` returns.
+        self._file = path.open("ab", buffering=0)
+        self._waiting: collections.deque[bytes] = collections.deque()
+        self._lost = 0
+        self._failing = False
 
     def emit(self, report: Report) -> None:
-        """Writes one line."""
+        """Writes one line, after those that wait."""
         record = _strict({**report.as_dict(), "time": time.time()})
-        self._file.write(json.dumps(record, allow_nan=False) + "\n")
+        self._waiting.append(json.dumps(record, allow_nan=False).encode() + b"\n")
+        self._try(self._write)
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._lost += 1
 
     def flush(self) -> None:
         """Forces what was written to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._try(self._write)
+        self._try(lambda: os.fsync(self._file.fileno()))
 
     def close(self) -> None:
         """Forces what was written to the disk and closes the file; closing twice is closing once."""
-        if not self._file.closed:
+        if self._file.closed:
+            return
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+        if lost := self._lost + len(self._waiting):
+            _log.warning("%s lacks %d reports: there was no room for them", self._path, lost)
+
+    def _try(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except OSError as error:
+            if not self._failing:
+                _log.warning("%s cannot be written to; the run goes on, and it is tried again: %s", self._path, error)
+            self._failing = True
+
+    def _write(self) -> None:
+        """Everything that waits, line by line; of one that fits only in part, nothing."""
+        while self._waiting:
+            line, end = self._waiting[0], os.fstat(self._file.fileno()).st_size
             try:
-                self.flush()
-            finally:
-                self._file.close()
+                if self._file.write(line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(end)
+                raise
+            self._waiting.popleft()
+        if self._failing:
+            self._failing = False
+            _log.warning("%s can be written to again", self._path)
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

@@ -5,11 +5,14 @@ Log lines are words; numbers go through sinks. Knows no run.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from aleazero.core.errors import UnknownName
 
@@ -41,6 +44,31 @@ class _StandardError(logging.StreamHandler):
         super().emit(record)
 
 
+class _File(logging.FileHandler):
+    """Appends to a file. A disk that is full costs lines, and is said once: neither a run nor its end fails by it."""
+
+    _failing = False
+
+    def _open(self) -> Any:
+        raw = open(self.baseFilename, "ab", buffering=0)  # what could not be written is not kept, to fail again later
+        return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)  # type: ignore[arg-type]
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """One line in place of a traceback for every record."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._failing:
+            self._failing = True
+            with contextlib.suppress(OSError):  # it may lie on the same disk
+                sys.stderr.write(f"alea: {self.baseFilename} cannot be written to; it will lack lines: {error}\n")
+
+    def close(self) -> None:
+        """What cannot be written any more is given up."""
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 def configure_logging(path: Path | None, json_lines: bool, level: str) -> Callable[[], None]:
     """Sends what `aleazero` logs to a file, and warnings to standard error too; returns what undoes it.
 
@@ -57,7 +85,7 @@ def configure_logging(path: Path | None, json_lines: bool, level: str) -> Callab
     handlers: list[logging.Handler] = [_StandardError()]
     handlers[0].setLevel(logging.WARNING)
     if path is not None:
-        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+        handlers.append(_File(path))
     if _undo_last is not None:
         _undo_last()
 

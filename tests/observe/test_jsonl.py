@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aleazero.core.errors import AleaError
+from aleazero.observe import jsonl
 from aleazero.observe.jsonl import JsonlSink, read_jsonl, replace_file, truncate_jsonl
+from aleazero.observe.sink import Fanout
 from tests.observe import examples
 
 
@@ -169,3 +174,52 @@ def test_a_replacement_that_fails_leaves_the_old_file_alone(tmp_path):
         replace_file(path, "no bytes")  # type: ignore[arg-type]
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+@contextlib.contextmanager
+def no_file_longer_than(size: int) -> Iterator[None]:
+    """The kernel refuses to write beyond it, as on a full disk: the last write that fits in part is cut."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_was_full_for_a_moment_costs_nothing(tmp_path, caplog):
+    path = tmp_path / "metrics.jsonl"
+    fanout = Fanout([JsonlSink(path)])
+    fanout.emit(examples.learn(step=1))
+    with no_file_longer_than(path.stat().st_size + 50):
+        for step in (2, 3, 4):
+            fanout.emit(examples.learn(step=step))
+            fanout.flush()
+            assert _steps(path) == [1]
+            assert path.read_bytes().endswith(b"}\n"), "no half of a line"
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [f"{path} cannot be written to"]
+    fanout.emit(examples.learn(step=5))
+    assert _steps(path) == [1, 2, 3, 4, 5]
+    assert caplog.records[-1].getMessage() == f"{path} can be written to again"
+    with no_file_longer_than(path.stat().st_size + 50):
+        fanout.emit(examples.learn(step=6))
+    fanout.close()  # now there is room
+    assert _steps(path) == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_never_finds_room_is_counted_and_bounded(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(jsonl, "MOST_WAITING", 3)
+    path = tmp_path / "metrics.jsonl"
+    sink = JsonlSink(path)
+    with no_file_longer_than(0):
+        for step in range(5):
+            sink.emit(examples.learn(step=step))
+        sink.close()
+        sink.close()
+    assert caplog.records[-1].getMessage() == f"{path} lacks 5 reports: there was no room for them"
+    sink = JsonlSink(path)
+    with no_file_longer_than(0):
+        for step in range(5):
+            sink.emit(examples.learn(step=step))
+    sink.close()
+    assert _steps(path) == [2, 3, 4]

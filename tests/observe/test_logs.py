@@ -14,6 +14,7 @@ import pytest
 
 from aleazero.core.errors import UnknownName
 from aleazero.observe.logs import configure_logging
+from tests.observe.test_jsonl import no_file_longer_than
 
 LOGGER = logging.getLogger("aleazero.somewhere")
 
@@ -118,3 +119,20 @@ def test_an_unknown_level_changes_nothing(tmp_path, capsys):
     LOGGER.info("still here")
     undo()
     assert "still here" in (tmp_path / "alea.log").read_text()
+
+
+def test_a_full_disk_costs_lines_and_is_said_once(tmp_path, capsys):
+    path = tmp_path / "alea.log"
+    undo = configure_logging(path, json_lines=False, level="INFO")
+    LOGGER.info("before")
+    with no_file_longer_than(path.stat().st_size):
+        for _ in range(3):
+            LOGGER.info("while it is full")
+    LOGGER.info("after")
+    with no_file_longer_than(path.stat().st_size):
+        LOGGER.info("again")
+        undo()  # with nothing that could fail now
+    assert [line.rpartition(" ")[2] for line in path.read_text().splitlines()] == ["before", "after"]
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "alea.log cannot be written to" in said[0]
