@@ -325,6 +325,14 @@ class HostGame(abc.ABC):
     def status(self, states: Any) -> HostStatus:
         """Who acts, what ended, what was paid."""
 
+    def measures(self, states: Any) -> dict[str, np.ndarray]:
+        """Numbers `[B]` by name that describe positions, for rewards and reports; none unless a game has some."""
+        return {}
+
+    def for_practice(self) -> HostGame:
+        """The same game with seeds to train on, which are none of those that ratings are made with."""
+        return self
+
     @abc.abstractmethod
     def reseed(self, states: Any, seeds: np.ndarray) -> Any:
         """The same positions with fresh random streams."""

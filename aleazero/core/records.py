@@ -91,3 +91,20 @@ class Rows:
     reply_policy: Array  # [B, E] float16
     weight: Array  # [B] float32: the importance weight in the loss
     moves_left: Array  # [B] int16: moves until the game ends; -1 where that is not known
+
+
+@struct
+class Fragment:
+    """T moves of B games as policy gradients need them. Every field but the last is `[T, B, ...]`."""
+
+    observation: Array  # [T, B, ...] to_play's side
+    legal: Array  # [T, B, A] bool
+    action: Array  # [T, B] int32
+    log_prob: Array  # [T, B] float32: of the action, under the policy that played it, over legal actions
+    value: Array  # [T, B] float32: points to come for the learner, as the network said when it played
+    reward: Array  # [T, B] float32: what the move paid the learner
+    ended: Array  # [T, B] bool: the game ended with this move: nothing comes after it
+    truncated: Array  # [T, B] bool: it was stopped after this move, and would have gone on
+    after: Array  # [T, B] float32: the value of the position it was stopped in, where truncated; else 0
+    mine: Array  # [T, B] bool: the learner moved; else an opponent did, and nothing is learned from the row
+    last: Array  # [B] float32: the value of the position that the last move led to

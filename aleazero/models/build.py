@@ -14,11 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from aleazero.core import twohot
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Prediction, Weights
 from aleazero.core.scopes import part
+from aleazero.models import balatro
 from aleazero.models.networks import ResidualCNN, ResidualMLP, Specialists
 
 _PLACES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -28,13 +30,16 @@ _PLACES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 class ModelConfig:
     """The shape of a network."""
 
-    kind: Literal["auto", "mlp", "cnn"] = "auto"  # auto: cnn where observations are [rows, columns, planes]
+    # auto: cnn where observations are [rows, columns, planes]; the last two are for Balatro alone
+    kind: Literal["auto", "mlp", "cnn", "balatro", "balatro_rows"] = "auto"
     width: int = 128
     blocks: int = 4
     second_width: int = 0  # mlp: a network of its own, so wide, for the game's other phase; 0: none
     pooling_every: int = 2  # cnn: every n-th block has global pooling; 0: none
     head_width: int = 32  # cnn: planes in front of the heads
-    value: Literal["outcomes", "scalar"] = "outcomes"  # a distribution over the game's outcomes, or one number
+    # a distribution over the game's outcomes, one number in [-1, 1], or points as a distribution over fixed numbers
+    value: Literal["outcomes", "scalar", "twohot"] = "outcomes"
+    graph_width: int = 0  # balatro: numbers of a knowledge graph after the observation's own; without them zeros
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
@@ -53,6 +58,7 @@ class ModelConfig:
                 ("second_width", 0),
                 ("pooling_every", 0),
                 ("head_width", 1),
+                ("graph_width", 0),
             )
             if getattr(self, name) < least
         ]
@@ -82,6 +88,13 @@ class ModelConfig:
                 f"model.kind is 'cnn', but {spec.name}'s observations are {list(spec.observation_shape)}, "
                 "not [rows, columns, planes]; use 'mlp'"
             )
+        if self.kind in balatro.INPUTS and spec.observation_shape != (balatro.INPUTS[self.kind],):
+            found.append(
+                f"model.kind is {self.kind!r}, which sees {balatro.INPUTS[self.kind]} numbers of Balatro; "
+                f"{spec.name}'s observations are {list(spec.observation_shape)}"
+            )
+        if self.graph_width and self.kind != "balatro":
+            found.append(f"model.graph_width is {self.graph_width}; it is for kind 'balatro'")
         if self.second_width and spec.phase_input is None:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):
@@ -91,7 +104,7 @@ class ModelConfig:
         elif self.unseen and not self.problems() and max(self.unseen_places()) >= _size(spec):
             found.append(f"model.unseen is {self.unseen!r}, but {spec.name} has {_size(spec)} inputs")
         if self.value == "outcomes" and not spec.outcomes:
-            found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar'")
+            found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar' or 'twohot'")
         return found
 
 
@@ -108,11 +121,15 @@ class Model:
         config, spec = self.config, self.spec
         heads = {
             "num_actions": spec.num_actions if config.policy else 0,
-            "num_outcomes": len(spec.outcomes) if config.value == "outcomes" else 0,
+            "num_outcomes": {"outcomes": len(spec.outcomes), "scalar": 0, "twohot": twohot.NUM_BINS}[config.value],
             "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
             "moves_left": config.moves_left,
         }
         compute = jnp.dtype(_compute(config.compute))
+        if config.kind == "balatro":
+            return balatro.ClassicNet(config.width, config.graph_width, heads, compute)
+        if config.kind == "balatro_rows":
+            return balatro.RowsNet(config.width, config.blocks, heads, compute)
         if not config.is_mlp(spec):
             return ResidualCNN(config.width, config.blocks, config.pooling_every, config.head_width, heads, compute)
         inputs = compute if config.coarse_inputs else jnp.dtype(jnp.float32)
@@ -144,11 +161,13 @@ class Model:
 
     @part("network")
     def opinion(self, weights: Weights, observation: Array) -> Array:
-        """`[B, V]`: the outcome distribution for to_play, or the scalar."""
+        """`[B, V]`: the outcome distribution for to_play, or the scalar; points, where the value is "twohot"."""
         return self.opinion_of(self.apply(weights, observation))
 
     def opinion_of(self, output: Output) -> Array:
         """The same from an output at hand."""
+        if self.config.value == "twohot":
+            return twohot.decode(output.value)[..., None]
         return jax.nn.softmax(output.value) if self.config.value == "outcomes" else output.value
 
 

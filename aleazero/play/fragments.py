@@ -1,0 +1,271 @@
+"""Fragments of host games for policy gradients: the host steps one half of the lanes while the device judges the other.
+
+Buffers are made once and filled again and again. Every lane's randomness is named by seed, role, move and lane, so
+fragments do not depend on how lanes are grouped, nor on how many moves are played in one call. Knows the contract of
+host games and a network's signature; not what is learned from a fragment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero.core.errors import AleaError, GameContractError
+from aleazero.core.game import HostGame
+from aleazero.core.keys import Role, lane_keys, lane_words
+from aleazero.core.records import Evaluate, Fragment, Weights
+from aleazero.core.scopes import part
+from aleazero.play.rewards import LAST_ANTE, RewardConfig, pay
+
+ANTES = 13  # that are told apart where games end
+
+
+@dataclasses.dataclass
+class Lanes:
+    """A group of games in flight."""
+
+    numbers: np.ndarray  # [b] uint32: the lanes' own
+    states: Any  # as the game has them, none of them over
+    ply: np.ndarray  # [b] int32: moves since the game began
+    paid: np.ndarray  # [b] float64: the game's own points so far
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """What a fragment says in few numbers."""
+
+    rows: int
+    ended: int  # games that the rules ended, or the horizon
+    truncated: int  # games that were stopped
+    points: float  # mean over the games that are over, of the game's own points; NaN where none is
+    entropy: float  # mean, of the policy, in nats
+    legal_entropy: float  # of a uniform policy
+    terms: dict[str, float]  # mean reward a decision, by term
+    antes: np.ndarray  # [ANTES] int: games that are over, by the ante they ended in; zeros where there are none
+    won: int  # of them
+
+
+@dataclasses.dataclass(frozen=True)
+class FragmentPlay:
+    """Play of one host game by one network. Holds no games and no weights, but the buffers it fills."""
+
+    game: HostGame
+    evaluate: Evaluate
+    num_games: int  # B
+    moves: int  # T
+    rewards: RewardConfig
+    gamma: float
+    groups: int = 2
+
+    @functools.cached_property
+    def buffers(self) -> Fragment:
+        """The arrays that every fragment is written into."""
+        spec, shape = self.game.spec, (self.moves, self.num_games)
+
+        def empty(dtype: Any, *more: int) -> Any:
+            return np.zeros((*shape, *more), dtype)
+
+        return Fragment(
+            observation=empty(np.float32, *spec.observation_shape),
+            legal=empty(bool, spec.num_actions),
+            action=empty(np.int32),
+            log_prob=empty(np.float32),
+            value=empty(np.float32),
+            reward=empty(np.float32),
+            ended=empty(bool),
+            truncated=empty(bool),
+            after=empty(np.float32),
+            mine=np.ones(shape, bool),  # type: ignore[arg-type]
+            last=np.zeros(self.num_games, np.float32),  # type: ignore[arg-type]
+        )
+
+    def start(self, seed: int) -> list[Lanes]:
+        """First games."""
+        return [
+            Lanes(lanes, self.game.init_batch(_seeds(seed, 0, lanes)), _noughts(lanes, np.int32), _noughts(lanes, float))
+            for lanes in np.array_split(np.arange(self.num_games, dtype=np.uint32), min(self.groups, self.num_games))
+        ]
+
+    def run(
+        self, weights: Weights, games: list[Lanes], *, seed: int, first: int, horizon: int = LAST_ANTE
+    ) -> tuple[Fragment, Played]:
+        """T moves of every lane, written into the buffers; `games` go on where they are.
+
+        `first` is the number of the first move in the life of the run; a game is won when ante `horizon` is beaten.
+        """
+        tally = _Tally()
+        asked = self._ask(weights, games[0], seed, first, 0)
+        for t in range(self.moves):
+            for i, lanes in enumerate(games):
+                answer = asked
+                # The next group's question is with the device before this group is stepped.
+                ahead = t * len(games) + i + 1
+                late, group = divmod(ahead, len(games))
+                if group != i and late < self.moves:
+                    asked = self._ask(weights, games[group], seed, first + late, late)
+                self._step(weights, lanes, answer, seed, first + t, t, horizon, tally)
+                if group == i and late < self.moves:  # there is but one group
+                    asked = self._ask(weights, lanes, seed, first + late, late)
+        buffers = self.buffers
+        for lanes in games:
+            buffers.last[lanes.numbers] = self._value(weights, lanes.states)  # type: ignore[index]
+        return buffers, tally.played(self.moves * self.num_games)
+
+    def _ask(self, weights: Weights, lanes: Lanes, seed: int, number: int, t: int) -> tuple[Array, ...]:
+        """Sees the positions and has the device choose; nobody waits for it."""
+        buffers, places = self.buffers, lanes.numbers
+        legal, seen = self.game.legal_actions(lanes.states), self.game.observe(lanes.states)
+        stuck = ~legal.any(-1)
+        if stuck.any():
+            where = f"move {number}, lane {int(places[stuck.argmax()])}"
+            raise GameContractError("legal_actions", f"{where}: no action is legal in a game that is not over")
+        buffers.observation[t, places], buffers.legal[t, places] = seen, legal  # type: ignore[index]
+        named = np.uint32(seed), np.uint32(number % 2**32), places
+        return _decide(self.evaluate, weights, seen, legal, *named)
+
+    def _step(
+        self,
+        weights: Weights,
+        lanes: Lanes,
+        asked: tuple[Array, ...],
+        seed: int,
+        number: int,
+        t: int,
+        horizon: int,
+        tally: _Tally,
+    ) -> None:
+        """Plays what was chosen, writes it down, and begins anew where a game is over."""
+        game, buffers, places = self.game, self.buffers, lanes.numbers
+        before = game.measures(lanes.states)
+        action, log_prob, value, entropy, uniform = jax.device_get(asked)
+        if not np.isfinite(log_prob).all():
+            lane = int(places[(~np.isfinite(log_prob)).argmax()])
+            raise AleaError(f"move {number}, lane {lane}: the network's policy is not finite; look at its weights")
+        states = game.step_batch(lanes.states, action)
+        status, after = game.status(states), dict(game.measures(states))
+        ended, ply = status.terminated.copy(), lanes.ply + 1
+        if horizon < LAST_ANTE and "ante" in after:
+            reached = after["ante"] > horizon
+            ended |= reached
+            after["won"] = np.maximum(after["won"], reached)
+        truncated = ~ended & (ply >= game.spec.max_plies)
+        points = status.rewards[:, 0]
+        terms = pay(self.rewards, self.gamma, points, before, after, ended)
+        rows: dict[str, Any] = {
+            "action": action, "log_prob": log_prob, "value": value, "reward": sum(terms.values()), "ended": ended,
+            "truncated": truncated, "after": 0.0,
+        }  # fmt: skip
+        if truncated.any():
+            rows["after"] = np.where(truncated, self._value(weights, states), 0.0)
+        for name, row in rows.items():
+            getattr(buffers, name)[t, places] = row
+        lanes.states, lanes.ply, lanes.paid = states, ply, lanes.paid + points
+        over = ended | truncated
+        tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after, horizon)
+        if over.any():
+            self._restart(lanes, over, seed, number + 1)
+
+    def _restart(self, lanes: Lanes, over: np.ndarray, seed: int, number: int) -> None:
+        """A new game in every lane that is over, as it would begin before move `number`."""
+        # States are the game's own affair: as bytes they can be put together lane by lane.
+        rows = list(self.game.snapshot(lanes.states))
+        fresh = self.game.snapshot(self.game.init_batch(_seeds(seed, number, lanes.numbers)[over]))
+        for lane, row in zip(np.flatnonzero(over), fresh, strict=True):
+            rows[lane] = row
+        lanes.states = self.game.restore(rows)
+        lanes.ply, lanes.paid = np.where(over, 0, lanes.ply).astype(np.int32), np.where(over, 0.0, lanes.paid)
+
+    def _value(self, weights: Weights, states: Any) -> np.ndarray:
+        return np.asarray(_judge(self.evaluate, weights, self.game.observe(states)))
+
+
+class _Tally:
+    """Sums over a fragment."""
+
+    def __init__(self) -> None:
+        self.entropy = self.uniform = self.points = 0.0
+        self.ended = self.truncated = self.won = 0
+        self.terms: dict[str, float] = {}
+        self.antes = np.zeros(ANTES, np.int64)
+
+    def add(
+        self,
+        terms: Mapping[str, np.ndarray],
+        entropy: np.ndarray,
+        uniform: np.ndarray,
+        ended: np.ndarray,
+        truncated: np.ndarray,
+        paid: np.ndarray,
+        after: Mapping[str, np.ndarray],
+        horizon: int,
+    ) -> None:
+        over = ended | truncated
+        self.entropy, self.uniform = self.entropy + float(entropy.sum()), self.uniform + float(uniform.sum())
+        self.ended, self.truncated = self.ended + int(ended.sum()), self.truncated + int(truncated.sum())
+        self.points += float(paid[over].sum())
+        for name, term in terms.items():
+            self.terms[name] = self.terms.get(name, 0.0) + float(term.sum())
+        if "ante" in after and over.any():
+            ante = np.clip(np.minimum(after["ante"][over], horizon), 0, ANTES - 1).astype(np.int64)
+            self.antes += np.bincount(ante, minlength=ANTES)
+            self.won += int(after["won"][over].sum())
+
+    def played(self, rows: int) -> Played:
+        over = self.ended + self.truncated
+        return Played(
+            rows=rows,
+            ended=self.ended,
+            truncated=self.truncated,
+            points=self.points / over if over else float("nan"),
+            entropy=self.entropy / rows,
+            legal_entropy=self.uniform / rows,
+            terms={name: total / rows for name, total in self.terms.items()},
+            antes=self.antes,
+            won=self.won,
+        )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@part("network")
+def _decide(
+    evaluate: Evaluate, weights: Weights, observation: Array, legal: Array, seed: Array, number: Array, lanes: Array
+) -> tuple[Array, ...]:
+    """Actions drawn from the policy over legal actions, their log-probabilities, values, and entropies; each `[b]`."""
+    prediction = evaluate(weights, observation)
+    policy = jax.nn.log_softmax(jnp.where(legal, prediction.logits.astype(jnp.float32), -1e9))
+    keys = lane_keys(seed, Role.ACTION, number, lanes)
+    noise = jax.vmap(lambda key: jax.random.gumbel(key, legal.shape[1:]))(keys)
+    action = jnp.argmax(jnp.where(legal, policy + noise, -jnp.inf), -1)
+    log_prob = jnp.take_along_axis(policy, action[:, None], -1)[:, 0]
+    entropy = -jnp.where(legal, jnp.exp(policy) * policy, 0.0).sum(-1)
+    uniform = jnp.log(legal.sum(-1).astype(jnp.float32))
+    return action, log_prob, prediction.value.astype(jnp.float32), entropy, uniform
+
+
+@functools.partial(jax.jit, static_argnums=0)
+@part("network")
+def _judge(evaluate: Evaluate, weights: Weights, observation: Array) -> Array:
+    return evaluate(weights, observation).value.astype(jnp.float32)
+
+
+def _noughts(lanes: np.ndarray, dtype: Any) -> np.ndarray:
+    return np.zeros(len(lanes), dtype)
+
+
+def _seeds(seed: int, number: int, lanes: np.ndarray) -> np.ndarray:
+    """`[b]` uint64: what games that begin before move `number` are made from."""
+    words = np.asarray(_seed_words(np.uint32(seed), np.uint32(number % 2**32), lanes)).astype(np.uint64)
+    return words[0] << np.uint64(32) | words[1]
+
+
+@jax.jit
+def _seed_words(seed: Array, number: Array, lanes: Array) -> Array:
+    """`[2, b]` uint32."""
+    return lane_words(lane_keys(seed, Role.INIT, number, lanes), 2)
