@@ -33,7 +33,9 @@ from aleazero.play.rollout import Games, GivingUp, Pace, Rollout
 from aleazero.play.turns import TurnRollout
 from aleazero.players import AnyPlayer, TurnNetworkPlayer, endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
-from aleazero.roles.actor import Play
+from aleazero.roles.actor import Play, PlayStats, summary_of
+from aleazero.roles.learner import Learner, placed
+from aleazero.roles.ports import WeightStore
 from aleazero.search.build import build_search
 from aleazero.search.expectimax import Expectimax
 from aleazero.search.plies import Plies
@@ -169,6 +171,29 @@ class Parts:
         prepare = functools.partial(_prepare, self.game, config.loss.augment)
         return jax.jit(update.in_a_row(update.make_update(config.learn, loss, prepare)), donate_argnums=0)
 
+    def make_learning(self, weights: WeightStore) -> tuple[Replay, Learner]:
+        """An empty replay, and the learner that draws from it."""
+        config, replay = self.config, self.make_replay()
+        learner = Learner(
+            self.make_update(),
+            self.learning_rate,
+            placed(self.start_learning()),
+            replay,
+            weights,
+            batch_size=config.learn.batch_size,
+            updates_per_call=config.learn.updates_per_call,
+            rows_per_new_row=config.replay.rows_per_new_row,
+            min_rows=config.replay.min_rows,
+            seed=config.seed,
+            games_per_epoch=config.learn.games_per_epoch,
+            steps_per_game=config.learn.steps_per_game,
+        )
+        return replay, learner
+
+    def summary(self, slab: Trajectory) -> PlayStats:
+        """What a slab says in few numbers."""
+        return summary_of(slab, self.config.search.max_simulations, self.config.selfplay.fast_simulations)
+
     def learning_rate(self, rows_trained: int) -> float:
         """By rows trained; a run trains at most `rows_per_new_row` rows for each row it plays."""
         total = int(self.config.total_rows * self.config.replay.rows_per_new_row)
@@ -225,7 +250,9 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root
     """
     game = make_game(config.game)
     if not isinstance(game, Game):
-        raise ConfigError(f"game {config.game!r} runs on the host: search does not apply to it")
+        raise ConfigError(f"game {config.game!r} runs on the host: search does not apply to it; use algorithm 'ppo'")
+    if config.algorithm != "search":
+        raise ConfigError(f"algorithm is {config.algorithm!r}: this needs 'search'")
     config.check(game)
     used = devices or devices_for(config.selfplay.num_games)
     if config.selfplay.num_games % len(used):

@@ -19,10 +19,12 @@ from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.settings import Layer, build, flatten, from_environment, load_file, parse_assignments
 from aleazero.learn.losses import LossConfig
+from aleazero.learn.ppo import PpoConfig
 from aleazero.learn.targets import TargetConfig
 from aleazero.learn.update import LearnConfig
 from aleazero.models.build import ModelConfig
 from aleazero.observe.settings import ObserveConfig
+from aleazero.play.rewards import RewardConfig
 from aleazero.play.rollout import SelfPlayConfig
 from aleazero.ray_settings import RayConfig
 from aleazero.replay.ring import ReplayConfig
@@ -61,6 +63,9 @@ class RunConfig:
     """Everything that decides what a run does."""
 
     game: str
+    algorithm: Literal["search", "ppo"] = (
+        "search"  # ppo: the policy alone plays; search, replay, targets, loss are unused
+    )
     seed: int = 0
     total_rows: int = 1_000_000  # positions of self-play
     total_games: int = 0  # the run is over, too, when so many games are; 0: rows alone decide
@@ -74,6 +79,8 @@ class RunConfig:
     targets: TargetConfig = TargetConfig()
     loss: LossConfig = LossConfig()
     learn: LearnConfig = LearnConfig()
+    ppo: PpoConfig = PpoConfig()
+    rewards: RewardConfig = RewardConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
     observe: ObserveConfig = ObserveConfig()
@@ -87,6 +94,8 @@ class RunConfig:
             found.append(f"total_rows is {self.total_rows}; it must be at least 1")
         if self.total_games < 0:
             found.append(f"total_games is {self.total_games}; it must not be negative")
+        if self.algorithm == "ppo":
+            return found + self._ppo_problems()
         if self.selfplay.fast_simulations > self.search.max_simulations:
             found.append(
                 f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
@@ -134,6 +143,27 @@ class RunConfig:
                 for name, is_set in refused.items()
                 if is_set
             ]
+        return found
+
+    def _ppo_problems(self) -> list[str]:
+        """What PPO asks of the others."""
+        found = []
+        if self.model.value != "twohot" or not self.model.policy:
+            found.append("algorithm is 'ppo'; it needs model.value 'twohot' and model.policy true")
+        if self.replay.log:
+            found.append("algorithm is 'ppo', which uses every row at once; replay.log must be false")
+        if self.producers.workers:
+            found.append(f"producers.workers is {self.producers.workers}; algorithm 'ppo' plays in threads: leave it 0")
+        if self.learn.games_per_epoch or self.learn.ema:
+            found.append("algorithm is 'ppo'; learn.games_per_epoch and learn.ema must be 0")
+        rows = self.selfplay.num_games * self.selfplay.moves_per_rollout
+        if rows < self.learn.batch_size:
+            found.append(
+                f"learn.batch_size is {self.learn.batch_size}; an iteration has selfplay.num_games x "
+                f"selfplay.moves_per_rollout = {rows} rows"
+            )
+        if self.total_rows < rows:
+            found.append(f"total_rows is {self.total_rows}; one rollout alone plays {rows}")
         return found
 
     def problems_with(self, game: Game) -> list[str]:
@@ -200,7 +230,9 @@ def resolve(
 def preset_layer(game: str, preset: str) -> Layer:
     """A game's preset; where a game has none of its own, the general one. A game may have further ones."""
     folder = resources.files("aleazero") / "presets"
-    own, general = folder / f"{game.replace(':', '_')}.toml", folder / "general.toml"
+    own, general = folder / f"{game.replace(':', '_').replace('/', '_')}.toml", folder / "general.toml"
+    family = folder / f"{game.partition(':')[0]}.toml"  # of gym:NAME
+    own = own if own.is_file() else family
     tables: dict[str, Any] = tomllib.loads(general.read_text("utf-8"))
     tables |= tomllib.loads(own.read_text("utf-8")) if own.is_file() else {}
     if preset not in tables:

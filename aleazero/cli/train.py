@@ -15,6 +15,7 @@ from aleazero.config import RunConfig, resolve
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
 from aleazero.core.settings import to_dict, to_toml
+from aleazero.observe.reports import NOBODY
 from aleazero.runs import runs_root
 from aleazero.runtimes.local import Resume
 from aleazero.runtimes.start import Finished, resume, start, where_time_went
@@ -101,6 +102,12 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profil
         return
     where = f" --runs {runs}" if runs else ""
     for rating in finished.ratings:
+        if rating.opponent == NOBODY:
+            print(
+                f"alone: {rating.points_per_game:.2f} points in each of {rating.games} games (95 %: "
+                f"{rating.points_low:.2f} to {rating.points_high:.2f}), won {rating.score:.1%}"
+            )
+            continue
         print(
             f"against {rating.opponent}: {rating.score:.1%} of the points in {rating.games} games "
             f"(95 %: {rating.score_low:.1%} to {rating.score_high:.1%})"
@@ -117,6 +124,6 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profil
 
 def _check(config: RunConfig) -> None:
     """What does not fit the game is said even if nothing is to run."""
-    from aleazero.assemble import build_parts
+    from aleazero.assemble_ppo import parts_of
 
-    build_parts(config)
+    parts_of(config)

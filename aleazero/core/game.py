@@ -329,6 +329,17 @@ class HostGame(abc.ABC):
         """Numbers `[B]` by name that describe positions, for rewards and reports; none unless a game has some."""
         return {}
 
+    def put(self, states: Any, lanes: np.ndarray, fresh: Any) -> Any:
+        """The states with `fresh` in the lanes of these numbers `[n]`. The arguments are unchanged."""
+        rows = list(self.snapshot(states))
+        for lane, row in zip(lanes, self.snapshot(fresh), strict=True):
+            rows[lane] = row
+        return self.restore(rows)
+
+    def seen_by(self, kind: str) -> HostGame:
+        """The game with the observations that networks of a kind (`model.kind`) are made for."""
+        return self
+
     def for_practice(self) -> HostGame:
         """The same game with seeds to train on, which are none of those that ratings are made with."""
         return self

@@ -1,4 +1,4 @@
-"""Games by name: the built-in ones, Pgx environments (`pgx:NAME`) and third-party ones (entry points).
+"""Games by name: the built-in ones, Pgx's (`pgx:NAME`), Gymnasium's (`gym:NAME`) and third-party ones (entry points).
 
 A package adds a game with an entry point in the group `aleazero.games` that names a Game class or a function that
 makes one. Nothing is imported before it is asked for.
@@ -25,6 +25,7 @@ BUILT_IN = {
     "tictactoe": "aleazero.games.tictactoe:TicTacToe",
 }
 PGX_PREFIX = "pgx:"
+GYM_PREFIX = "gym:"
 
 
 def game_names() -> list[str]:
@@ -39,13 +40,17 @@ def make_game(name: str) -> Game | HostGame:
         from aleazero.games.pgx import PgxGame
 
         return PgxGame(name.removeprefix(PGX_PREFIX))
+    if name.startswith(GYM_PREFIX):
+        from aleazero.games.gym import GymGame
+
+        return GymGame(name.removeprefix(GYM_PREFIX))
     if name in BUILT_IN:
         module, attribute = BUILT_IN[name].split(":")
         return getattr(importlib.import_module(module), attribute)()
     third_party = _third_party()
     if name in third_party:
         return _load(third_party[name])
-    raise UnknownName("game", name, [*game_names(), "pgx:NAME"])
+    raise UnknownName("game", name, [*game_names(), "pgx:NAME", "gym:NAME"])
 
 
 def _third_party() -> dict[str, EntryPoint]:

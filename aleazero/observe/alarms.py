@@ -9,13 +9,15 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Literal
 
-from aleazero.observe.reports import AlarmReport, EvalReport, LearnReport, Report, SelfPlayReport
+from aleazero.observe.reports import AlarmReport, EvalReport, LearnReport, PpoReport, Report, SelfPlayReport
 
 LEAST_VARIANCE = 1e-4  # of value targets: below it all games look alike
 LEAST_ENTROPY = 0.02  # of the policy targets, as a share of a uniform policy's
 MOST_DUPLICATES = 0.5  # of the games that ended
 MOST_WRONG_RESIGNS = 0.05  # of the games that were played on to see
 ENOUGH_GAMES = 32  # before games are judged
+MOST_KL = 5.0  # of the target that an iteration should move the policy by
+MOST_MEMORY = 0.9  # of the cap
 STALE_UPDATES = 10_000  # versions that an actor may lag behind
 
 
@@ -49,6 +51,8 @@ def alarms_of(report: Report) -> Iterator[Alarm]:
         yield from _playing(report)
     elif isinstance(report, EvalReport):
         yield from _measuring(report)
+    elif isinstance(report, PpoReport):
+        yield from _following(report)
 
 
 def non_finite(step: int, term: str, value: float, checkpoint: str) -> Alarm:
@@ -88,7 +92,8 @@ def _learning(report: LearnReport) -> Iterator[Alarm]:
 
 
 def _playing(report: SelfPlayReport) -> Iterator[Alarm]:
-    if report.truncated_fraction >= 1 and report.finished >= ENOUGH_GAMES:
+    # Where a game names no outcomes it pays on the way, and one that was stopped has taught all the same.
+    if report.truncated_fraction >= 1 and report.finished >= ENOUGH_GAMES and report.outcomes:
         yield Alarm(
             "stop",
             "all games truncated",
@@ -117,6 +122,25 @@ def _playing(report: SelfPlayReport) -> Iterator[Alarm]:
             "duplicate games",
             f"{report.duplicate_fraction:.0%} of the games since the last report repeat another one move by move",
             "selfplay.temperature, selfplay.random_plies, selfplay.gumbel_scale",
+        )
+
+
+def _following(report: PpoReport) -> Iterator[Alarm]:
+    if report.kl_target and report.kl > MOST_KL * report.kl_target:
+        yield Alarm(
+            "warn",
+            "policy moves too far",
+            f"an iteration moves the policy by {report.kl:.3g} nats where {report.kl_target:g} is the target: what is "
+            "learned may be forgotten as fast",
+            "learn.learning_rate, ppo.epochs, ppo.clip",
+        )
+    if report.memory_bytes > MOST_MEMORY * report.memory_cap_bytes:
+        yield Alarm(
+            "warn",
+            "memory near its cap",
+            f"the process holds {report.memory_bytes / 2**30:.2f} GiB of the {report.memory_cap_bytes / 2**30:.2f} it "
+            "may take",
+            "ppo.memory_gb, selfplay.num_games, selfplay.moves_per_rollout",
         )
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+NOBODY = "nobody"  # the opponent in games for one
 NOT_METRICS = ("step", "rows", "seconds", "time")  # where and when a report was made
 
 
@@ -112,6 +113,32 @@ class ReplayReport(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class PpoReport(Report):
+    """What policy gradients saw since the last report: means over iterations."""
+
+    kind: ClassVar[str] = "ppo"
+
+    policy_loss: float
+    value_loss: float
+    entropy: float  # of the policy, in nats
+    kl: float  # nats that an iteration moved the policy by
+    kl_target: float
+    kl_weight: float  # of the penalty, now
+    clip_fraction: float  # of the rows
+    explained_variance: float  # share of the returns' variance that the values had foreseen
+    decisions_per_second: float
+    games_per_hour: float
+    mean_points: float  # of the games that ended, the game's own
+    win_rate: float  # of the games that ended
+    mean_ante: float  # where they ended; 0 where a game has no antes
+    antes: dict[str, float]  # shares of the games, by the ante they ended in
+    horizon: int  # the ante whose end is a win
+    rewards: dict[str, float]  # mean a decision, by term
+    memory_bytes: int  # resident, of this process
+    memory_cap_bytes: int  # that it may take
+
+
+@dataclasses.dataclass(frozen=True)
 class ProducersReport(Report):
     """What the processes that play for a run did since the last report, and what the run took."""
 
@@ -159,6 +186,12 @@ class EvalReport(Report):
     points_low: float
     points_high: float
     luck_off: bool = False  # what chance brought is taken off the points
+    details: dict[str, float] = dataclasses.field(default_factory=dict)  # of games for one: mean_ante, ante1_clear
+
+    @property
+    def strength(self) -> float:
+        """What the best of several is chosen by: the score, or points where there is nobody to beat."""
+        return self.points_per_game if self.opponent == NOBODY else self.score
 
 
 @dataclasses.dataclass(frozen=True)

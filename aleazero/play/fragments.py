@@ -50,6 +50,7 @@ class Played:
     terms: dict[str, float]  # mean reward a decision, by term
     antes: np.ndarray  # [ANTES] int: games that are over, by the ante they ended in; zeros where there are none
     won: int  # of them
+    horizon: int  # the ante whose end was a win
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +90,9 @@ class FragmentPlay:
     def start(self, seed: int) -> list[Lanes]:
         """First games."""
         return [
-            Lanes(lanes, self.game.init_batch(_seeds(seed, 0, lanes)), _noughts(lanes, np.int32), _noughts(lanes, float))
+            Lanes(
+                lanes, self.game.init_batch(_seeds(seed, 0, lanes)), _noughts(lanes, np.int32), _noughts(lanes, float)
+            )
             for lanes in np.array_split(np.arange(self.num_games, dtype=np.uint32), min(self.groups, self.num_games))
         ]
 
@@ -100,7 +103,7 @@ class FragmentPlay:
 
         `first` is the number of the first move in the life of the run; a game is won when ante `horizon` is beaten.
         """
-        tally = _Tally()
+        tally = _Tally(horizon)
         asked = self._ask(weights, games[0], seed, first, 0)
         for t in range(self.moves):
             for i, lanes in enumerate(games):
@@ -110,7 +113,7 @@ class FragmentPlay:
                 late, group = divmod(ahead, len(games))
                 if group != i and late < self.moves:
                     asked = self._ask(weights, games[group], seed, first + late, late)
-                self._step(weights, lanes, answer, seed, first + t, t, horizon, tally)
+                self._step(weights, lanes, answer, seed, first + t, t, tally)
                 if group == i and late < self.moves:  # there is but one group
                     asked = self._ask(weights, lanes, seed, first + late, late)
         buffers = self.buffers
@@ -138,7 +141,6 @@ class FragmentPlay:
         seed: int,
         number: int,
         t: int,
-        horizon: int,
         tally: _Tally,
     ) -> None:
         """Plays what was chosen, writes it down, and begins anew where a game is over."""
@@ -151,8 +153,8 @@ class FragmentPlay:
         states = game.step_batch(lanes.states, action)
         status, after = game.status(states), dict(game.measures(states))
         ended, ply = status.terminated.copy(), lanes.ply + 1
-        if horizon < LAST_ANTE and "ante" in after:
-            reached = after["ante"] > horizon
+        if tally.horizon < LAST_ANTE and "ante" in after:
+            reached = after["ante"] > tally.horizon
             ended |= reached
             after["won"] = np.maximum(after["won"], reached)
         truncated = ~ended & (ply >= game.spec.max_plies)
@@ -168,18 +170,14 @@ class FragmentPlay:
             getattr(buffers, name)[t, places] = row
         lanes.states, lanes.ply, lanes.paid = states, ply, lanes.paid + points
         over = ended | truncated
-        tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after, horizon)
+        tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after)
         if over.any():
             self._restart(lanes, over, seed, number + 1)
 
     def _restart(self, lanes: Lanes, over: np.ndarray, seed: int, number: int) -> None:
         """A new game in every lane that is over, as it would begin before move `number`."""
-        # States are the game's own affair: as bytes they can be put together lane by lane.
-        rows = list(self.game.snapshot(lanes.states))
-        fresh = self.game.snapshot(self.game.init_batch(_seeds(seed, number, lanes.numbers)[over]))
-        for lane, row in zip(np.flatnonzero(over), fresh, strict=True):
-            rows[lane] = row
-        lanes.states = self.game.restore(rows)
+        fresh = self.game.init_batch(_seeds(seed, number, lanes.numbers)[over])
+        lanes.states = self.game.put(lanes.states, np.flatnonzero(over), fresh)
         lanes.ply, lanes.paid = np.where(over, 0, lanes.ply).astype(np.int32), np.where(over, 0.0, lanes.paid)
 
     def _value(self, weights: Weights, states: Any) -> np.ndarray:
@@ -189,7 +187,8 @@ class FragmentPlay:
 class _Tally:
     """Sums over a fragment."""
 
-    def __init__(self) -> None:
+    def __init__(self, horizon: int) -> None:
+        self.horizon = horizon
         self.entropy = self.uniform = self.points = 0.0
         self.ended = self.truncated = self.won = 0
         self.terms: dict[str, float] = {}
@@ -204,7 +203,6 @@ class _Tally:
         truncated: np.ndarray,
         paid: np.ndarray,
         after: Mapping[str, np.ndarray],
-        horizon: int,
     ) -> None:
         over = ended | truncated
         self.entropy, self.uniform = self.entropy + float(entropy.sum()), self.uniform + float(uniform.sum())
@@ -212,10 +210,11 @@ class _Tally:
         self.points += float(paid[over].sum())
         for name, term in terms.items():
             self.terms[name] = self.terms.get(name, 0.0) + float(term.sum())
-        if "ante" in after and over.any():
-            ante = np.clip(np.minimum(after["ante"][over], horizon), 0, ANTES - 1).astype(np.int64)
-            self.antes += np.bincount(ante, minlength=ANTES)
+        if "won" in after:
             self.won += int(after["won"][over].sum())
+        if "ante" in after and over.any():
+            ante = np.clip(np.minimum(after["ante"][over], self.horizon), 0, ANTES - 1).astype(np.int64)
+            self.antes += np.bincount(ante, minlength=ANTES)
 
     def played(self, rows: int) -> Played:
         over = self.ended + self.truncated
@@ -229,6 +228,7 @@ class _Tally:
             terms={name: total / rows for name, total in self.terms.items()},
             antes=self.antes,
             won=self.won,
+            horizon=self.horizon,
         )
 
 

@@ -15,7 +15,7 @@ import jax
 
 from aleazero import __version__, export
 from aleazero import checkpoint as checkpoints
-from aleazero.assemble import build_parts
+from aleazero.assemble_ppo import parts_of
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, MissingExtra
 from aleazero.core.settings import flatten
@@ -165,7 +165,7 @@ def model_name(config: RunConfig) -> str:
 def write_network(folder: Path, root: Path, step: int, into: Path) -> None:
     """Exports the weights that a run played with at a step."""
     run = RunFolder(folder)
-    parts = build_parts(run.read_config(), root=root)
+    parts = parts_of(run.read_config(), root)
     found = find_checkpoint(run.checkpoints, str(step))
     weights = checkpoints.restore(found, "average", jax.eval_shape(parts.model.init, jax.random.key(0)))
     facts = {"run": run.name, "step": step, "rows": found.facts["rows"], "package_version": __version__}

@@ -9,19 +9,21 @@ import collections
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
+from aleazero.assemble import Parts
 from aleazero.core.game import GameSpec
 from aleazero.core.records import RESIGNED, RIGHT, WRONG
 from aleazero.learn.update import UpdateStats
 from aleazero.observe.alarms import Alarm, non_finite
-from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, SelfPlayReport
+from aleazero.observe.reports import NOBODY, EvalReport, LearnReport, ReplayReport, Report, SelfPlayReport
+from aleazero.play.alone import Alone
 from aleazero.play.luck import take_off
 from aleazero.play.match import MatchResult
-from aleazero.play.ratings import mean_interval, results_from_points, score_interval
+from aleazero.play.ratings import clustered_interval, mean_interval, results_from_points, score_interval, wilson
 from aleazero.replay.store import QUANTILES, Held
 from aleazero.roles.actor import PlayStats
 
@@ -32,17 +34,38 @@ class Iteration:
 
     step: int  # updates so far, this iteration's included
     rows: int
-    play: PlayStats | None  # None where it only learned
-    updates: list[UpdateStats]  # each of several updates in a row
+    play: Any  # PlayStats or Played; None where it only learned
+    updates: list[Any]  # UpdateStats or PpoStats, each of several updates in a row
     learning_rate: float
     rows_trained: int
     rows_held: int
     window_rows: int
-    held: Held | None  # None where no report is near
+    held: Any  # Held, or what else a replay says; None where no report is near
+
+
+class Digesting(Protocol):
+    """What a run asks of whoever makes its reports."""
+
+    games: int  # finished in the whole run
+    complete: bool  # whether there is all that a report says
+
+    def take(self, iteration: Iteration, checkpoint: str) -> Alarm | None:
+        """Fetches an iteration's numbers; an alarm if one of them is not finite."""
+
+    def note(self, held: Any) -> None:
+        """Fetches what the replay holds."""
+
+    def reports(self, seconds: float, elapsed: float) -> Iterator[Report]:
+        """What was seen in the last `elapsed` seconds; starts anew."""
 
 
 class Digest:
     """Numbers since the last report."""
+
+    @classmethod
+    def of(cls, parts: Parts) -> Digest:
+        """Of a run with these parts."""
+        return cls(parts.game.spec)
 
     def __init__(self, spec: GameSpec, games: int = 0) -> None:
         self._spec = spec
@@ -152,8 +175,10 @@ class Digest:
         )
 
 
-def match_report(where: dict[str, Any], player: str, result: MatchResult) -> EvalReport | None:
-    """What a match says of strength; None where no game came to its end."""
+def match_report(where: dict[str, Any], player: str, result: MatchResult | Alone) -> EvalReport | None:
+    """What a match, or games for one, say of strength; None where no game came to its end."""
+    if isinstance(result, Alone):
+        return alone_report(where, player, result)
     games = int(np.isfinite(result.points).sum())
     if not games:
         return None
@@ -171,4 +196,23 @@ def match_report(where: dict[str, Any], player: str, result: MatchResult) -> Eva
         points_low=points.low,
         points_high=points.high,
         luck_off=result.luck is not None,
+    )
+
+
+def alone_report(where: dict[str, Any], player: str, result: Alone) -> EvalReport:
+    """What games for one say: the score is the share that was won."""
+    points = clustered_interval(result.points, np.arange(len(result.points)))
+    won = wilson(int(result.won.sum()), len(result.won))
+    return EvalReport(
+        **where,
+        player=player,
+        opponent=NOBODY,
+        games=len(result.points),
+        score=won.value,
+        score_low=won.low,
+        score_high=won.high,
+        points_per_game=points.value,
+        points_low=points.low,
+        points_high=points.high,
+        details=result.details(),
     )

@@ -22,20 +22,20 @@ import jax
 from aleazero import __version__
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
+from aleazero.assemble_ppo import PpoParts
 from aleazero.core.errors import AleaError
-from aleazero.core.records import Trajectory, Weights
+from aleazero.core.records import Weights
 from aleazero.core.settings import fingerprint
 from aleazero.observe.alarms import Alarm, alarms_of, non_finite
 from aleazero.observe.reports import CheckpointReport, EvalReport, ProfileReport, Report, RunReport
 from aleazero.observe.sink import Sink
 from aleazero.players import check_game
 from aleazero.replay.log import ReplayLogError
-from aleazero.roles.actor import summary_of
 from aleazero.roles.evaluator import Evaluator
-from aleazero.roles.learner import Learner, all_finite, placed
+from aleazero.roles.learner import all_finite, placed
 from aleazero.roles.ports import LocalWeights, SourcedSink, StopSignal, WeightStore
 from aleazero.runs import RunFolder
-from aleazero.runtimes.digest import Digest, Iteration, match_report
+from aleazero.runtimes.digest import Digest, Digesting, Iteration, match_report
 from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.profile import profile
 from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay, SoFar
@@ -57,13 +57,14 @@ class LocalRun:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Parts | PpoParts,
         folder: RunFolder,
         sink: Sink,
         *,
         root: Path | None = None,
         weights: WeightStore | None = None,
-        make_producer: Callable[[Parts, SourcedSink, WeightStore], Producer] = SelfPlay,
+        make_producer: Callable[[Any, SourcedSink, WeightStore], Producer] = SelfPlay,
+        make_digest: Callable[[Any], Digesting] = Digest.of,
         offer: Callable[[dict[str, Any], Weights], None] | None = None,
     ) -> None:
         """`root` is where the runs that opponents may name are kept; `weights` are this process's own by default.
@@ -73,29 +74,16 @@ class LocalRun:
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = weights or LocalWeights()
-        self.replay = parts.make_replay()
+        self.replay: Any
+        self.replay, self.learner = parts.make_learning(self._weights)
         self._log = SlabLog(folder)
         self.producer = make_producer(parts, self, self._weights)
-        self.learner = Learner(
-            parts.make_update(),
-            parts.learning_rate,
-            placed(parts.start_learning()),
-            self.replay,
-            self._weights,
-            batch_size=config.learn.batch_size,
-            updates_per_call=config.learn.updates_per_call,
-            rows_per_new_row=config.replay.rows_per_new_row,
-            min_rows=config.replay.min_rows,
-            seed=config.seed,
-            games_per_epoch=config.learn.games_per_epoch,
-            steps_per_game=config.learn.steps_per_game,
-        )
         self._evaluator = Evaluator(
             lambda weights, opponent: parts.play_match(weights, opponent, root),
             config.evaluate.opponents if offer is None else (),
             self._weights,
         )
-        self._digest = Digest(parts.game.spec)
+        self._digest = make_digest(parts)
         self._way = Milestones(config)
         self._games = 0  # that are over, counted where anything goes by them
         self._waiting: collections.deque[Iteration] = collections.deque()
@@ -189,7 +177,7 @@ class LocalRun:
         self._log.close()
         self.producer.close()
 
-    def add(self, slab: Trajectory, source: int = 0) -> None:
+    def add(self, slab: Any, source: int = 0) -> None:
         """The actor's sink: replay, and the log beside it."""
         number = self.replay.num_slabs
         self.replay.add(slab, source)
@@ -201,8 +189,7 @@ class LocalRun:
         slab = None if trains else self.producer.step()
         if slab is None and not trains:
             return
-        budgets = config.search.max_simulations, config.selfplay.fast_simulations
-        play = None if slab is None else summary_of(slab, *budgets)
+        play = None if slab is None else self.parts.summary(slab)
         if self._way.count_games and play is not None:
             self._games += int(play.ended) + int(play.truncated)
         updates = self.learner.step(self._games)
@@ -304,8 +291,8 @@ class LocalRun:
                 continue
             self.last_eval.append(report)
             self._emit(report)
-        if self.last_eval and (self._best is None or self.last_eval[0].score >= self._best[0]):
-            self._best = (self.last_eval[0].score, self.last_eval[0].step)
+        if self.last_eval and (self._best is None or self.last_eval[0].strength >= self._best[0]):
+            self._best = (self.last_eval[0].strength, self.last_eval[0].step)
             self.save()  # the best weights are worth keeping
 
     def hear(self, best: tuple[float, int] | None, awaited: Collection[int]) -> None:

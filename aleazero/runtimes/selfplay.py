@@ -13,7 +13,6 @@ from jax import Array
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
-from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm, stale_weights
 from aleazero.observe.reports import Report
 from aleazero.roles.actor import Actor
@@ -42,8 +41,8 @@ class Producer(Protocol):
     def rows(self) -> int:
         """Rows brought so far, in earlier stretches of the run too."""
 
-    def step(self) -> Trajectory | None:
-        """The next slab, once it is in the sink; None where none came for a while."""
+    def step(self) -> Any | None:
+        """The next slab, once it is in the sink, or what is to be said of it; None where none came for a while."""
 
     def alarm(self, learner_version: int) -> Alarm | None:
         """What is wrong with how it plays, now that the learner is so far."""

@@ -17,7 +17,8 @@ from types import FrameType
 from typing import Literal
 
 from aleazero import checkpoint as checkpoints
-from aleazero.assemble import Parts, build_parts
+from aleazero.assemble import Parts
+from aleazero.assemble_ppo import PpoParts, parts_of
 from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
 from aleazero.core.compilation import keep_names
 from aleazero.core.errors import AleaError, ConfigError
@@ -32,6 +33,7 @@ from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
 from aleazero.runtimes.desk import need_extras, need_ray, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
+from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words
 
@@ -126,11 +128,13 @@ def plot_run(folder: RunFolder) -> Path:
     return path
 
 
-def _checked_parts(config: RunConfig, root: Path) -> Parts:
+def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     need_extras(config.observe)
     if config.runtime == "ray":
         need_ray()
-    parts = build_parts(config, root=root)
+    parts = parts_of(config, root)
+    if isinstance(parts, PpoParts):
+        return parts
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
         try:
@@ -150,7 +154,7 @@ def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
 
 
 def train_in(
-    parts: Parts,
+    parts: Parts | PpoParts,
     folder: RunFolder,
     root: Path,
     how: Resume | None,
@@ -176,7 +180,7 @@ def train_in(
                 truncate_jsonl(folder.metrics_file, found.step)
         sink = sinks(config, folder, root, quiet, sends)
         stack.callback(sink.close)
-        make = make_run or (run_with_producers if config.producers.workers else LocalRun)
+        make = make_run or _runtime(config)
         run = make(parts, folder, sink, root=root)
         stack.callback(run.close)
         if found is not None and how is not None:
@@ -188,6 +192,13 @@ def train_in(
         if status == "done" and sends:
             register(config, folder, root)
         return Finished(folder, status, run.last_eval, _try_plot(folder), run.profile)
+
+
+def _runtime(config: RunConfig) -> Callable[..., LocalRun]:
+    """What makes a run of parts."""
+    if config.algorithm == "ppo":
+        return ppo_run
+    return run_with_producers if config.producers.workers else LocalRun
 
 
 def _try_plot(folder: RunFolder) -> Path | None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from aleazero.games.balatro import trade
+from aleazero.games.balatro.engine import Batch, spread
 from aleazero.games.balatro.jit import entry, i64, jit
 from aleazero.games.balatro.layout import (
     AT_DECK,
@@ -194,3 +197,10 @@ def observe_entities(
             _in_shop(g, shop[b], trade.voucher_price(g))
         if opened:
             _in_pack(g, pack[b])
+
+
+def observe_rows(batch: Batch) -> dict[str, np.ndarray]:
+    """The rows of every game, `[B, rows, columns]` each, in the order of `ENTITIES`."""
+    rows = {name: np.zeros((len(batch), *shape_of(name)), np.float32) for name in ENTITIES}
+    spread(observe_entities, len(batch), batch.threads, batch.states, *rows.values())
+    return rows

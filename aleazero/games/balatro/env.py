@@ -93,13 +93,6 @@ def observation_space() -> Any:
     return spaces.Dict(found)
 
 
-def entity_rows(batch: Batch) -> dict[str, np.ndarray]:
-    """The rows of `entities`, `[B, rows, columns]` each."""
-    rows = {name: np.zeros((len(batch), *entities.shape_of(name)), np.float32) for name in entities.ENTITIES}
-    spread(entities.observe_entities, len(batch), batch.threads, batch.states, *rows.values())
-    return rows
-
-
 def _embeddings(batch: Batch, client: EmbeddingClient | None) -> np.ndarray:
     """`[B, 128]`: what the client says of each game's jokers; zeros without one."""
     found = np.zeros((len(batch), EMBEDDING), np.float32)
@@ -125,7 +118,7 @@ def observe_all(batch: Batch, client: EmbeddingClient | None) -> dict[str, np.nd
         **seen,
         "memgraph_embedding": _embeddings(batch, client),
         "action_mask": seen["action_mask"].astype(np.int8),
-        **entity_rows(batch),
+        **entities.observe_rows(batch),
     }
 
 

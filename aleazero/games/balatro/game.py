@@ -7,24 +7,38 @@ network sees is the three arrays of `observe`, one after another.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from aleazero.core.game import GameSpec, HostGame, HostStatus
-from aleazero.games.balatro import actions, observe
+from aleazero.games.balatro import actions, entities, observe
 from aleazero.games.balatro.engine import Batch, cores, seed_text
-from aleazero.games.balatro.observe import observe_batch
+from aleazero.games.balatro.layout import P_PLAY
+from aleazero.games.balatro.observe import observe_batch, observe_table
 
 _CARDS = observe.CARD_ROWS * observe.CARD_COLUMNS
 _JOKERS = observe.JOKER_ROWS * observe.JOKER_COLUMNS
 OBSERVATION = _CARDS + _JOKERS + observe.STATE_SIZE
+ROWS_OBSERVATION = observe.STATE_SIZE + sum(int(np.prod(entities.shape_of(name))) for name in entities.ENTITIES)
 
 
 class Balatro(HostGame):
     """The game by name: `balatro`."""
 
-    def __init__(self, deck: str = "Red Deck", stake: str = "White", last_ante: int = 8, threads: int = 0) -> None:
+    def __init__(
+        self,
+        deck: str = "Red Deck",
+        stake: str = "White",
+        last_ante: int = 8,
+        threads: int = 0,
+        *,
+        rows: bool = False,
+        seed_length: int = 8,
+    ) -> None:
+        """With `rows` things are seen one by one (`entities`) after the table; seeds have `seed_length` characters."""
         self.deck, self.stake, self.last_ante = deck, stake, last_ante
+        self.rows, self.seed_length = rows, seed_length
         self.threads = threads or cores()
         self.spec = GameSpec(
             name="balatro",
@@ -32,7 +46,7 @@ class Balatro(HostGame):
             num_players=1,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.A_END,
-            observation_shape=(OBSERVATION,),
+            observation_shape=(ROWS_OBSERVATION if rows else OBSERVATION,),
             outcomes=(),
             max_plies=5000,
             chance="sampled",
@@ -40,7 +54,7 @@ class Balatro(HostGame):
 
     def init_batch(self, seeds: np.ndarray) -> Batch:
         """Runs of these numbers `[B]`, each a seed of eight characters."""
-        texts = [seed_text(int(seed)) for seed in seeds]
+        texts = [seed_text(int(seed))[: self.seed_length] for seed in seeds]
         return Batch.start(texts, self.deck, self.stake, self.last_ante, self.threads)
 
     def step_batch(self, states: Batch, actions: np.ndarray, lanes: np.ndarray | None = None) -> Batch:
@@ -54,7 +68,11 @@ class Balatro(HostGame):
         return states.masks.copy()
 
     def observe(self, states: Batch) -> np.ndarray:
-        """`[B, 1458]` float32: cards, jokers and the table."""
+        """`[B, 1458]` float32: cards, jokers and the table; by rows `[B, 641]`: the table, then every thing's row."""
+        if self.rows:
+            table = observe_table(states)
+            things = [x.reshape(len(states), -1) for x in entities.observe_rows(states).values()]
+            return np.concatenate([table, *things], axis=1)
         seen = observe_batch(states)
         parts = [seen[name].reshape(len(states), -1) for name in ("cards", "jokers", "game_state")]
         return np.concatenate(parts, axis=1)
@@ -68,6 +86,38 @@ class Balatro(HostGame):
             rewards=fields["gained"].astype(np.float32)[:, None],
             returns=fields["beaten"].astype(np.float32)[:, None],
         )
+
+    def measures(self, states: Batch) -> dict[str, np.ndarray]:
+        """Ante, blinds beaten, whether the run is won, the share of the blind's target that is scored, money."""
+        fields = states.states
+        target = np.maximum(fields["target"].astype(np.float64), 1.0)
+        playing = fields["phase"] == P_PLAY
+        return {
+            "ante": fields["ante"].astype(np.float64),
+            "beaten": fields["beaten"].astype(np.float64),
+            "won": fields["won"].astype(np.float64),
+            "progress": np.where(playing, np.minimum(fields["round_score"] / target, 1.0), 0.0),
+            "money": np.clip(fields["money"] / 25.0, 0.0, 1.0),
+        }
+
+    def put(self, states: Batch, lanes: np.ndarray, fresh: Batch) -> Batch:
+        """The runs with others in some lanes."""
+        other = states.copy()
+        other.states[lanes], other.masks[lanes] = fresh.states, fresh.masks
+        return other
+
+    def seen_by(self, kind: str) -> Balatro:
+        """By rows, for the network that attends to them."""
+        rows = kind == "balatro_rows"
+        return self if rows == self.rows else self._copy(rows=rows)
+
+    def for_practice(self) -> Balatro:
+        """Seeds of seven characters, where those of ratings have eight."""
+        return self._copy(seed_length=7)
+
+    def _copy(self, **changes: Any) -> Balatro:
+        kept = {"rows": self.rows, "seed_length": self.seed_length}
+        return Balatro(self.deck, self.stake, self.last_ante, self.threads, **(kept | changes))
 
     def reseed(self, states: Batch, seeds: np.ndarray) -> Batch:
         """The same positions; what is not seen is drawn anew."""

@@ -1,0 +1,89 @@
+"""The learner of policy gradients: takes a fragment, learns from it for some epochs, publishes the weights.
+
+What a run asks of a `Learner`, so that one loop serves both. Knows a compiled update and two ports; not who plays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from aleazero.core.keys import Role, role_key
+from aleazero.learn.ppo import PpoStats, PpoUpdate
+from aleazero.learn.update import LearnerState
+from aleazero.replay.fifo import Fifo
+from aleazero.roles.ports import WeightStore
+
+
+class PpoLearner:
+    """Learns; `state` and `steps` are all that it carries from step to step."""
+
+    epoch = 0  # nothing goes by epochs of games
+
+    def __init__(
+        self,
+        update: PpoUpdate,
+        rate: Callable[[int], float],
+        entropy: Callable[[int], float],
+        state: LearnerState,
+        source: Fifo,
+        weights: WeightStore,
+        *,
+        batch_size: int,
+        updates: int,
+        seed: int,
+    ) -> None:
+        """`update` makes `updates` updates, compiled. `rate(rows trained)` and `entropy(rows played)` are schedules."""
+        self._update, self._rate, self._entropy = update, rate, entropy
+        self._source, self._weights = source, weights
+        self._batch_size, self._updates, self._seed = batch_size, updates, seed
+        self.state = state
+        self.steps = 0  # updates so far; also the weights' version
+        self.base_steps = 0  # updates before the source began to count its rows
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was learned."""
+        return self.steps > 0
+
+    @started.setter
+    def started(self, value: bool) -> None:
+        """Follows from the updates."""
+
+    @property
+    def rows_trained(self) -> int:
+        """Rows learned from so far, each as often as it was."""
+        return self.steps * self._batch_size
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next update."""
+        return self._rate(self.rows_trained)
+
+    def owed(self, games: int = 0) -> int:
+        """Nothing is put off."""
+        return 0
+
+    def step(self, games: int = 0) -> list[PpoStats]:
+        """An iteration, if a fragment is there."""
+        fragment = self._source.take()
+        if fragment is None:
+            return []
+        # A copy on the device: the buffers are written again while it is learned from.
+        fragment = jax.tree.map(lambda x: jnp.array(x, copy=True), fragment)
+        rates = [self._rate(self.rows_trained + i * self._batch_size) for i in range(self._updates)]
+        weight = self._entropy(self._source.rows_before + self._source.rows_played)
+        key = role_key(np.uint32(self._seed), Role.REPLAY, np.uint32(self.steps % 2**32))
+        self.state, stats = self._update(
+            self.state, fragment, jnp.asarray(rates, jnp.float32), jnp.float32(weight), key
+        )
+        self.steps += self._updates
+        self.publish()
+        return [stats]
+
+    def publish(self) -> None:
+        """Makes the weights known as they are now: copies, because the next update reuses the memory."""
+        self._weights.publish(self.steps, jax.tree.map(jnp.copy, self.state.average))
