@@ -25,7 +25,7 @@ from jax import Array
 from aleazero import checkpoint as checkpoints
 from aleazero import chess_players, engine_players, export, quoridor_players
 from aleazero.core.errors import ConfigError, GameContractError, UnknownName
-from aleazero.core.game import Game, seat_sign
+from aleazero.core.game import Game, HostGame, seat_sign
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Knowledge, Weights
 from aleazero.core.struct import replace
@@ -325,7 +325,7 @@ def find_checkpoint(root: Path, step: str) -> checkpoints.Checkpoint:
     return found
 
 
-def check_game(found: checkpoints.Checkpoint, game: Game) -> None:
+def check_game(found: checkpoints.Checkpoint, game: Game | HostGame) -> None:
     """Refuses a checkpoint of another game, or of another version of its rules."""
     theirs = (found.facts.get("game"), found.facts.get("game_version"))
     if theirs != (game.spec.name, game.spec.version):

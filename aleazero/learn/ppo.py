@@ -29,7 +29,7 @@ _FAR, _NEAR = 2.0, 0.5  # of the target, beyond which it is
 
 @dataclasses.dataclass(frozen=True)
 class PpoConfig:
-    """How a policy follows its advantages. Minibatches are `learn.batch_size` rows, the gradient's clip `learn.clip`."""
+    """How a policy follows its advantages. Minibatches have `learn.batch_size` rows; gradients `learn.clip`."""
 
     gamma: float = 0.99  # what a point is worth one decision later
     gae_lambda: float = 0.95

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -38,6 +39,8 @@ _KINDS = {
     "shop": (6, 151, 15, 4, 9, 5, 5, 8, 0),
     "pack": (4, 151, 15, 4, 9, 5, 5, 8),
 }
+# Rows that are attended to, of those there may be: what few games ever have is scored with the table alone.
+_KEPT = {"hand": 10, "owned_jokers": 6, "consumables": 3, "shop": 9, "pack": 5}
 _TABLE_KINDS = {0: 6, 2: 3, 3: 32, 22: 40, 28: 8, 36: 14}  # the table's numbers that are names: phase, blind, boss, ...
 
 # Actions that are about one row, in the game's order: how many, whose rows, and the first of them.
@@ -119,7 +122,8 @@ class RowsNet(nn.Module):
         whole = jnp.concatenate([_squash(table), *_names(table), things.pop("deck").reshape(batch, -1) / 4], 1)
         rows = [nn.Dense(self.width, dtype=self.compute, name="table")(whole.astype(self.compute))[:, None]]
         there = [jnp.ones((batch, 1), bool)]
-        for name, x in things.items():
+        for name, kept in _KEPT.items():
+            x = things[name][:, :kept]
             place = self.param(f"{name}_place", nn.initializers.normal(0.02), (x.shape[1], self.width))
             rows.append(self._embed(name, x) + place[None].astype(self.compute))
             there.append(x[:, :, 0] > 0)
@@ -132,25 +136,20 @@ class RowsNet(nn.Module):
                 y
             )
         x = nn.LayerNorm(dtype=self.compute, name="norm")(x)
-        ends = np.cumsum([1, *(ROWS[name][0] for name in things)])[:-1]
+        ends = np.cumsum([1, *_KEPT.values()])[:-1]
         first, *parts = jnp.split(x, ends, axis=1)
         total = nn.relu(first[:, 0])
         output: Output = Heads(**{**self.heads, "num_actions": 0}, name="heads")(total, total)
-        logits = self._logits(total, dict(zip(things, parts, strict=True)))
+        logits = self._logits(total, dict(zip(_KEPT, parts, strict=True)))
         return Output(logits=logits, value=output.value, moves_left=output.moves_left)
 
     def _embed(self, name: str, x: Array) -> Array:
-        """A row as the sum of what its columns say: `[B, rows, width]`."""
-        found: Any = 0.0
-        for column, kinds in enumerate(_KINDS[name]):
-            value = x[:, :, column]
-            label = f"{name}_{column}"
-            if kinds:
-                number = jnp.clip(value, 0, kinds - 1).astype(jnp.int32)
-                found += nn.Embed(kinds, self.width, dtype=self.compute, name=label)(number)
-            else:
-                found += nn.Dense(self.width, dtype=self.compute, use_bias=False, name=label)(_squash(value)[..., None])
-        return found
+        """A row as what its columns say: names as flags, so that gradients are products; `[B, rows, width]`."""
+        seen = [
+            _flags(x[:, :, column], kinds) if kinds else _squash(x[:, :, column])[..., None]
+            for column, kinds in enumerate(_KINDS[name])
+        ]
+        return nn.Dense(self.width, dtype=self.compute, name=name)(jnp.concatenate(seen, -1).astype(self.compute))
 
     def _attend(self, x: Array, seen: Array, i: int) -> Array:
         mask = seen[:, None, None, :]  # [B, heads, rows, rows]
@@ -178,7 +177,8 @@ class RowsNet(nn.Module):
         for name, count, rows, first in ACTIONS:
             about = dense(total, count, f"{name}_all")
             if rows is not None:
-                about = about + dense(parts[rows][:, first : first + count], 1, f"{name}_row")[..., 0]
+                row = dense(parts[rows][:, first : first + count], 1, f"{name}_row")[..., 0]
+                about = about + jnp.pad(row, ((0, 0), (0, count - row.shape[1])))
             found.append(about)
         logits = jnp.concatenate(found, 1)
         return jnp.pad(logits, ((0, 0), (0, int(self.heads["num_actions"]) - logits.shape[1])))
@@ -191,9 +191,8 @@ def _squash(x: Array) -> Array:
 
 def _names(table: Array) -> list[Array]:
     """Those of the table's numbers that are names, each as flags."""
-    return [
-        (jnp.clip(table[:, place], 0, kinds - 1).astype(jnp.int32)[:, None] == jnp.arange(kinds)[None]).astype(
-            table.dtype
-        )
-        for place, kinds in _TABLE_KINDS.items()
-    ]
+    return [_flags(table[:, place], kinds) for place, kinds in _TABLE_KINDS.items()]
+
+
+def _flags(x: Array, kinds: int) -> Array:
+    return jax.nn.one_hot(jnp.clip(x, 0, kinds - 1).astype(jnp.int32), kinds, dtype=x.dtype)

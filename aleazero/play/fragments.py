@@ -91,7 +91,10 @@ class FragmentPlay:
         """First games."""
         return [
             Lanes(
-                lanes, self.game.init_batch(_seeds(seed, 0, lanes)), _noughts(lanes, np.int32), _noughts(lanes, float)
+                lanes,
+                self.game.init_batch(_seeds(_seed_words(np.uint32(seed), lanes))),
+                _noughts(lanes, np.int32),
+                _noughts(lanes, float),
             )
             for lanes in np.array_split(np.arange(self.num_games, dtype=np.uint32), min(self.groups, self.num_games))
         ]
@@ -118,7 +121,7 @@ class FragmentPlay:
                     asked = self._ask(weights, lanes, seed, first + late, late)
         buffers = self.buffers
         for lanes in games:
-            buffers.last[lanes.numbers] = self._value(weights, lanes.states)  # type: ignore[index]
+            buffers.last[lanes.numbers] = self._value(weights, lanes.states)
         return buffers, tally.played(self.moves * self.num_games)
 
     def _ask(self, weights: Weights, lanes: Lanes, seed: int, number: int, t: int) -> tuple[Array, ...]:
@@ -129,7 +132,7 @@ class FragmentPlay:
         if stuck.any():
             where = f"move {number}, lane {int(places[stuck.argmax()])}"
             raise GameContractError("legal_actions", f"{where}: no action is legal in a game that is not over")
-        buffers.observation[t, places], buffers.legal[t, places] = seen, legal  # type: ignore[index]
+        buffers.observation[t, places], buffers.legal[t, places] = seen, legal
         named = np.uint32(seed), np.uint32(number % 2**32), places
         return _decide(self.evaluate, weights, seen, legal, *named)
 
@@ -146,7 +149,7 @@ class FragmentPlay:
         """Plays what was chosen, writes it down, and begins anew where a game is over."""
         game, buffers, places = self.game, self.buffers, lanes.numbers
         before = game.measures(lanes.states)
-        action, log_prob, value, entropy, uniform = jax.device_get(asked)
+        action, log_prob, value, entropy, uniform, words = jax.device_get(asked)
         if not np.isfinite(log_prob).all():
             lane = int(places[(~np.isfinite(log_prob)).argmax()])
             raise AleaError(f"move {number}, lane {lane}: the network's policy is not finite; look at its weights")
@@ -172,11 +175,11 @@ class FragmentPlay:
         over = ended | truncated
         tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after)
         if over.any():
-            self._restart(lanes, over, seed, number + 1)
+            self._restart(lanes, over, words)
 
-    def _restart(self, lanes: Lanes, over: np.ndarray, seed: int, number: int) -> None:
-        """A new game in every lane that is over, as it would begin before move `number`."""
-        fresh = self.game.init_batch(_seeds(seed, number, lanes.numbers)[over])
+    def _restart(self, lanes: Lanes, over: np.ndarray, words: np.ndarray) -> None:
+        """A new game in every lane that is over, from these words `[2, b]`."""
+        fresh = self.game.init_batch(_seeds(words)[over])
         lanes.states = self.game.put(lanes.states, np.flatnonzero(over), fresh)
         lanes.ply, lanes.paid = np.where(over, 0, lanes.ply).astype(np.int32), np.where(over, 0.0, lanes.paid)
 
@@ -237,7 +240,10 @@ class _Tally:
 def _decide(
     evaluate: Evaluate, weights: Weights, observation: Array, legal: Array, seed: Array, number: Array, lanes: Array
 ) -> tuple[Array, ...]:
-    """Actions drawn from the policy over legal actions, their log-probabilities, values, and entropies; each `[b]`."""
+    """Actions drawn from the policy over legal actions, their log-probabilities, values, and entropies; each `[b]`.
+
+    And the words `[2, b]` of games that begin before the next move: nobody then waits for the device to name them.
+    """
     prediction = evaluate(weights, observation)
     policy = jax.nn.log_softmax(jnp.where(legal, prediction.logits.astype(jnp.float32), -1e9))
     keys = lane_keys(seed, Role.ACTION, number, lanes)
@@ -246,7 +252,8 @@ def _decide(
     log_prob = jnp.take_along_axis(policy, action[:, None], -1)[:, 0]
     entropy = -jnp.where(legal, jnp.exp(policy) * policy, 0.0).sum(-1)
     uniform = jnp.log(legal.sum(-1).astype(jnp.float32))
-    return action, log_prob, prediction.value.astype(jnp.float32), entropy, uniform
+    words = lane_words(lane_keys(seed, Role.INIT, number + 1, lanes), 2)
+    return action, log_prob, prediction.value.astype(jnp.float32), entropy, uniform, words
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -259,13 +266,13 @@ def _noughts(lanes: np.ndarray, dtype: Any) -> np.ndarray:
     return np.zeros(len(lanes), dtype)
 
 
-def _seeds(seed: int, number: int, lanes: np.ndarray) -> np.ndarray:
-    """`[b]` uint64: what games that begin before move `number` are made from."""
-    words = np.asarray(_seed_words(np.uint32(seed), np.uint32(number % 2**32), lanes)).astype(np.uint64)
-    return words[0] << np.uint64(32) | words[1]
+def _seeds(words: np.ndarray) -> np.ndarray:
+    """`[b]` uint64: what games are made from."""
+    wide = np.asarray(words).astype(np.uint64)
+    return wide[0] << np.uint64(32) | wide[1]
 
 
 @jax.jit
-def _seed_words(seed: Array, number: Array, lanes: Array) -> Array:
-    """`[2, b]` uint32."""
-    return lane_words(lane_keys(seed, Role.INIT, number, lanes), 2)
+def _seed_words(seed: Array, lanes: Array) -> Array:
+    """`[2, b]` uint32: of the first games."""
+    return lane_words(lane_keys(seed, Role.INIT, 0, lanes), 2)

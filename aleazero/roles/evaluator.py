@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable
 
 from aleazero.core.records import Weights
+from aleazero.play.alone import Alone
 from aleazero.play.match import MatchResult
 from aleazero.roles.ports import WeightStore
 
@@ -42,11 +43,11 @@ class Evaluator:
     """Plays the newest weights against each opponent."""
 
     def __init__(
-        self, play: Callable[[Weights, str], MatchResult], opponents: tuple[str, ...], weights: WeightStore
+        self, play: Callable[[Weights, str], MatchResult | Alone], opponents: tuple[str, ...], weights: WeightStore
     ) -> None:
         self._play, self._opponents, self._weights = play, opponents, weights
 
-    def step(self) -> list[tuple[int, MatchResult]]:
+    def step(self) -> list[tuple[int, MatchResult | Alone]]:
         """One match per opponent, each with the version that played it."""
         version, weights = self._weights.latest()
         return [(version, self._play(weights, opponent)) for opponent in self._opponents]

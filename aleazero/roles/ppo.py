@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from aleazero.core.keys import Role, role_key
 from aleazero.learn.ppo import PpoStats, PpoUpdate
@@ -76,7 +75,7 @@ class PpoLearner:
         fragment = jax.tree.map(lambda x: jnp.array(x, copy=True), fragment)
         rates = [self._rate(self.rows_trained + i * self._batch_size) for i in range(self._updates)]
         weight = self._entropy(self._source.rows_before + self._source.rows_played)
-        key = role_key(np.uint32(self._seed), Role.REPLAY, np.uint32(self.steps % 2**32))
+        key = role_key(self._seed, Role.REPLAY, jnp.uint32(self.steps % 2**32))
         self.state, stats = self._update(
             self.state, fragment, jnp.asarray(rates, jnp.float32), jnp.float32(weight), key
         )

@@ -74,8 +74,8 @@ class LocalRun:
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = weights or LocalWeights()
-        self.replay: Any
-        self.replay, self.learner = parts.make_learning(self._weights)
+        replay, self.learner = parts.make_learning(self._weights)
+        self.replay: Any = replay
         self._log = SlabLog(folder)
         self.producer = make_producer(parts, self, self._weights)
         self._evaluator = Evaluator(
