@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError
@@ -28,10 +29,12 @@ from aleazero.models.build import Model, build_model
 from aleazero.observe.reports import NOBODY
 from aleazero.play.alone import Alone, Choose, play_alone
 from aleazero.play.fragments import FragmentPlay, Played
+from aleazero.players import check_game, find_checkpoint
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
 from aleazero.roles.ports import WeightStore
 from aleazero.roles.ppo import PpoLearner
+from aleazero.runs import find_run, runs_root
 
 _COPIES = 3  # of a fragment: the buffers, the device's, and what an update gathers
 _BASE_BYTES = 2**30  # of a process with everything imported and compiled, weights and optimiser included
@@ -94,6 +97,23 @@ def chooser(game: HostGame, model: Model, weights: Weights) -> Choose:
 @functools.partial(jax.jit, static_argnums=0)
 def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: Array) -> Array:
     return jnp.argmax(jnp.where(legal, evaluate(weights, observation).logits, -jnp.inf), -1)
+
+
+def load_player(text: str, root: Path | None = None) -> tuple[HostGame, Model, Weights]:
+    """The network of a run, `run:NAME[@STEP]`, with the game as it sees it."""
+    kind, _, detail = text.partition(":")
+    name, _, step = detail.partition("@")
+    if kind != "run" or not name:
+        raise ConfigError(f"player {text!r} is no run: write run:NAME or run:NAME@STEP")
+    run = find_run(runs_root(root), name)
+    config = run.read_config()
+    if config.algorithm != "ppo":
+        raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
+    game = host_game(config.game, config.model.kind)
+    found = find_checkpoint(run.checkpoints, step)
+    check_game(found, game)
+    model = build_model(config.model, game.spec)
+    return game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
 
 
 def host_game(name: str, kind: str) -> HostGame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,16 +14,19 @@ import numpy as np
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
 from aleazero.cli.main import print_json
+from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import coverage as covered
 from aleazero.games.balatro import fuzz as fuzzing
 from aleazero.games.balatro import measure, pages, saved, text
 from aleazero.games.balatro import verify as vectors
-from aleazero.games.balatro.contest import Runs, numbered_seeds, play_runs
+from aleazero.games.balatro.contest import Choose, Runs, make_chooser, numbered_seeds, play_runs
 from aleazero.games.balatro.engine import seed_text
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun
 from aleazero.play.ratings import mean_interval
+
+RATED = 8  # characters of the seeds that ratings are made with: training has shorter ones
 
 
 def _only_balatro(game: str, command: str) -> None:
@@ -49,16 +53,32 @@ def coverage(game: str, asked: bool, as_json: bool) -> int:
     return 0
 
 
-def evaluate(player: str, *, games: int, seed: int, seeds: Path | None, record: Path | None, as_json: bool) -> int:
+def evaluate(
+    player: str,
+    *,
+    games: int,
+    seed: int,
+    seeds: Path | None,
+    record: Path | None,
+    as_json: bool,
+    runs: Path | None = None,
+) -> int:
     """Plays runs and says how far the player comes."""
     if games < 1:
         raise ConfigError(f"games is {games}; it must be at least 1")
     if record is not None:
         raise ConfigError("record is not for balatro: keep the output of --json")
     wanted = _read_seeds(seeds) if seeds else numbered_seeds(games, seed)
-    play_runs(player, wanted[:1], seed=seed)  # compiles, so that the runs an hour are those of playing
-    runs = play_runs(player, wanted, seed=seed)
-    report = run_report(player, runs)
+    short = sum(len(text) < RATED for text in wanted)
+    if player.startswith("run:") and short:
+        print(
+            f"alea: {short} of the seeds have fewer than {RATED} characters: training may have seen them",
+            file=sys.stderr,
+        )
+    make = _network(player, runs) if player.startswith("run:") else make_chooser
+    play_runs(player, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
+    played = play_runs(player, wanted, seed=seed, make=make)
+    report = run_report(player, played)
     if as_json:
         print_json(report)
         return 0
@@ -69,6 +89,15 @@ def evaluate(player: str, *, games: int, seed: int, seeds: Path | None, record: 
     print(f"blinds      {report['mean_rounds']:.3f} beaten; ante 1 beaten in {report['ante1_clear']:.4f} of the runs")
     print(f"decisions   {report['decisions']}, {report['games_per_hour']:,.0f} runs an hour")
     return 0
+
+
+def _network(player: str, root: Path | None) -> Callable[[str, int, int], Choose]:
+    """How the network of a run chooses."""
+    from aleazero.assemble_ppo import chooser, load_player
+
+    keep_compiled_programs()
+    choose = chooser(*load_player(player, root))
+    return lambda text, seed, count: lambda batch: choose(batch, 0)
 
 
 def run_report(player: str, runs: Runs) -> dict[str, Any]:

@@ -141,9 +141,11 @@ def evaluate(
 ) -> int:
     """Play a match: score, Elo and points per game with 95 % intervals; of Balatro, how far a player comes."""
     if game == balatro_tree.NAME:
+        if player.startswith("run:"):
+            compute_on(device)
         from aleazero.cli import balatro
 
-        return balatro.evaluate(player, games=games, seed=seed, seeds=seeds, record=record, as_json=as_json)
+        return balatro.evaluate(player, games=games, seed=seed, seeds=seeds, record=record, as_json=as_json, runs=runs)
     compute_on(device)
     from aleazero.cli import evaluate as command
 

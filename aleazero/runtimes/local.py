@@ -186,7 +186,11 @@ class LocalRun:
     def _iterate(self) -> None:
         config, trains = self.parts.config, self._owes()
         due = time.monotonic() - self._reported >= config.observe.every_seconds
-        slab = None if trains else self.producer.step()
+        try:
+            slab = None if trains else self.producer.step()
+        except AleaError:
+            self._catch_up()  # what was learned last may be why: its alarm says more
+            raise
         if slab is None and not trains:
             return
         play = None if slab is None else self.parts.summary(slab)

@@ -88,7 +88,7 @@ def test_buffers_are_made_once():
 
 
 def test_terms_add_up_and_potentials_cancel():
-    """Over a whole game, discounted, a potential's pay is minus its first value: it cannot change which policy is best."""
+    """Over a whole game, discounted, a potential pays minus its first value: which policy is best stays so."""
     play = make(Measured(), ante_growth=0.5, win=3.0, progress=2.0, money=1.0)
     fragment, played = play.run(WEIGHTS, play.start(3), seed=3, first=0)
     plain = make(Measured())

@@ -77,14 +77,15 @@ def play_runs(
     threads: int = 0,
     seed: int = 0,
     chunk: int = CHUNK,
+    make: Callable[[str, int, int], Choose] = make_chooser,
 ) -> Runs:
-    """Plays the runs of these seeds to their ends; `seed` is the player's own."""
+    """Plays the runs of these seeds to their ends; `seed` is the player's own, and `make` knows who it is."""
     started = time.perf_counter()
     done = []
     decisions = 0
     for first in range(0, len(seeds), chunk):
         batch = Batch.start(list(seeds[first : first + chunk]), deck, stake, last_ante, threads or cores())
-        choose = make_chooser(player, seed + first, len(batch))
+        choose = make(player, seed + first, len(batch))
         for _ in range(LONGEST):
             moving = ~batch.over
             if not moving.any():

@@ -1,0 +1,200 @@
+"""PPO runs: they learn, they go on exactly, they say what is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aleazero.assemble_ppo import build_ppo_parts
+from aleazero.config import RunConfig, resolve
+from aleazero.core.errors import ConfigError
+from aleazero.core.settings import Layer, build, parse_assignments
+from aleazero.observe.alarms import alarms_of
+from aleazero.observe.reports import EvalReport, LearnReport, PpoReport, SelfPlayReport
+from aleazero.play.fragments import Played
+from aleazero.runs import new_run
+from aleazero.runtimes.local import LocalRun, TrainingStopped
+from aleazero.runtimes.ppo import HostPlay, ppo_run, resident_bytes
+from aleazero.runtimes.start import resume, start
+from tests.runtimes.support import Recorder, StopAfter, differences, newest, programs, quick_programs  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
+TINY = (
+    *("algorithm=ppo", "total_rows=1024", "model.kind=mlp", "model.width=16", "model.blocks=1", "model.value=twohot"),
+    *("selfplay.num_games=8", "selfplay.moves_per_rollout=16", "replay.log=false"),
+    *("learn.batch_size=32", "learn.ema=0", "ppo.epochs=2", "learn.learning_rate.warmup_rows=0"),
+    *("evaluate.opponents=nobody", "evaluate.games=4", "evaluate.every_rows=0", "checkpoint.every_rows=256"),
+    "observe.every_seconds=0",
+)
+
+
+def tiny(*assignments: str) -> RunConfig:
+    """Eight iterations of 128 rows, 8 updates each."""
+    layers = [Layer("tests", {"game": "gym:CartPole-v1"}), parse_assignments(TINY), parse_assignments(assignments)]
+    return build(RunConfig, layers)
+
+
+def run_of(root: Path, name: str, sink: Recorder | None = None, *assignments: str) -> LocalRun:
+    return ppo_run(build_ppo_parts(tiny(*assignments)), new_run(root, name, "x"), sink or Recorder())
+
+
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(tmp_path):
+    whole = run_of(tmp_path, "whole")
+    assert whole.train(StopAfter()) == "done"
+    halves = run_of(tmp_path, "halves")
+    assert halves.train(StopAfter(3)) == "stopped"
+    again = ppo_run(halves.parts, halves.folder, Recorder())
+    again.resume(newest(halves.folder), "exact")
+    assert again.train(StopAfter()) == "done"
+    one, other = newest(whole.folder), newest(halves.folder)
+    assert one.step == other.step == 64
+    assert differences(one, other) == []
+    assert float(one.arrays["optimiser/kl_weight"]) != 0.2  # it has moved, and is kept
+    np.testing.assert_array_equal(one.arrays["games/bytes"], other.arrays["games/bytes"])
+
+
+def test_from_weights_games_begin_anew_and_counts_go_on(tmp_path):
+    first = run_of(tmp_path, "it")
+    first.train(StopAfter(2))
+    again = ppo_run(first.parts, first.folder, Recorder())
+    again.resume(newest(first.folder), "weights")
+    assert (again.learner.steps, again.producer.rows) == (16, 256)
+    assert again.train(StopAfter()) == "done"
+    assert again.learner.steps == 64
+
+
+def test_reports_say_what_was_seen(tmp_path):
+    sink = Recorder()
+    run_of(tmp_path, "it", sink).train(StopAfter())
+    played, learned, followed = sink.of(SelfPlayReport), sink.of(LearnReport), sink.of(PpoReport)
+    assert followed[-1].step == 64
+    assert sum(report.finished for report in played) == played[-1].games > 10
+    assert set(learned[-1].losses) == {"policy", "value"}
+    last = followed[-1]
+    assert last.rewards == {"points": 1.0}
+    assert 0 < last.entropy < np.log(2)
+    assert 10 < last.mean_points < 200
+    assert 2**20 < last.memory_bytes < last.memory_cap_bytes == 8 * 2**30
+    match = sink.of(EvalReport)[-1]
+    assert (match.opponent, match.games, match.score) == ("nobody", 4, 0.0)
+    assert match.strength == match.points_per_game > 5
+
+
+@pytest.mark.parametrize("setting", ["learn.learning_rate.start=1e30"])
+def test_numbers_that_are_none_stop_it(tmp_path, setting):
+    with pytest.raises(TrainingStopped, match="non-finite"):
+        run_of(tmp_path, "it", None, setting, "learn.learning_rate.end=1e30").train(StopAfter())
+
+
+def test_the_command_starts_and_resumes_it(tmp_path):
+    config = tiny("total_rows=512")
+    finished = start(config, tmp_path, name="it", seconds=None, quiet=True)
+    assert finished.status == "done"
+    assert finished.ratings[0].opponent == "nobody"
+    more = resume("it", tmp_path, "exact", ["total_rows=768"], quiet=True)
+    assert more.status == "done"
+    kinds = {json.loads(line)["kind"] for line in (tmp_path / "it" / "metrics.jsonl").read_text().splitlines()}
+    assert {"ppo", "learn", "selfplay", "eval", "checkpoint"} <= kinds
+
+
+def test_cartpole_is_learned_a_little(tmp_path):
+    """The small version: random play stands for 22 moves."""
+    sizes = ("total_rows=12288", "model.width=32", "selfplay.num_games=16", "selfplay.moves_per_rollout=64")
+    rates = ("learn.batch_size=128", "ppo.epochs=8", "learn.learning_rate.start=3e-3", "learn.learning_rate.end=1e-3")
+    config = tiny(*sizes, *rates, "evaluate.games=20", "ppo.value_clip=0")
+    run = ppo_run(build_ppo_parts(config), new_run(tmp_path, "it", "x"), Recorder())
+    run.train(StopAfter())
+    assert run.last_eval[0].points_per_game > 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_cartpole_is_solved(tmp_path, seed):
+    """At least 475 of 500 points in under three minutes on two cores."""
+    config = resolve("gym:CartPole-v1", preset="quick", assignments=[f"seed={seed}"], environ={})
+    finished = start(config, tmp_path, name="it", seconds=180, quiet=True)
+    assert finished.status == "done"
+    assert finished.ratings[0].points_per_game >= 475
+
+
+def test_a_cap_that_is_too_small_says_what_fits():
+    with pytest.raises(
+        ConfigError, match=r"ppo.memory_gb is 1.5; 8192 games .* selfplay.num_games = (\d+) fits"
+    ) as error:
+        build_ppo_parts(tiny("ppo.memory_gb=1.5", "selfplay.num_games=8192", "selfplay.moves_per_rollout=2048",
+                             "total_rows=20000000"))  # fmt: skip
+    fits = int(str(error.value).split("num_games = ")[1].split()[0])
+    size = ("selfplay.moves_per_rollout=2048", "total_rows=20000000", "ppo.memory_gb=1.5")
+    build_ppo_parts(tiny(*size, f"selfplay.num_games={fits}"))
+    with pytest.raises(ConfigError, match=r"1.01 is enough|memory_gb = 1\.\d+ is enough"):
+        build_ppo_parts(tiny("ppo.memory_gb=0.5"))
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("rewards.wim=1", "rewards.win"),
+        ("rewards.win=1", "does not measure"),
+        ("model.value=scalar", "model.value 'twohot'"),
+        ("replay.log=true", "replay.log must be false"),
+        ("producers.workers=2", "plays in threads"),
+        ("learn.batch_size=4096", "an iteration has"),
+        ("evaluate.opponents=random", "write 'nobody'"),
+        ("model.kind=balatro", "sees 1458 numbers of Balatro"),
+        ("ppo.clip=0", "clip is 0"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(assignment, said):
+    with pytest.raises(ConfigError, match=said):
+        if assignment == "rewards.win=1":
+            assert "won" in build_ppo_parts(tiny()).game.measures(build_ppo_parts(tiny()).game.init_batch(SEEDS))
+            assignment = "rewards.money=1"
+        build_ppo_parts(tiny(assignment))
+
+
+SEEDS = np.zeros(1, np.uint64)
+
+
+def test_the_horizon_grows_when_enough_games_reach_it(tmp_path):
+    run = run_of(tmp_path, "it", None)
+    player = run.producer
+    assert isinstance(player, HostPlay)
+    player.horizon = 2
+    reached = Played(1, 10, 0, 1.0, 1.0, 1.0, {}, np.zeros(13, int), 10, 2)
+    for _ in range(6):  # 1 - 0.9 ** 6 is below a half
+        player._grow(reached)
+    assert player.horizon == 2
+    player._grow(reached)
+    assert (player.horizon, player.facts()["reached"]) == (3, 0.0)
+
+
+def ppo_report(**changes) -> PpoReport:
+    numbers = dict.fromkeys(("policy_loss", "value_loss", "entropy", "kl_weight", "clip_fraction", "win_rate"), 1.0)
+    more = {"explained_variance": 0.0, "decisions_per_second": 1.0, "games_per_hour": 1.0, "mean_points": 1.0}
+    rest = {"mean_ante": 1.0, "antes": {}, "horizon": 8, "rewards": {}, "memory_bytes": 1, "memory_cap_bytes": 100}
+    where = {"step": 1, "rows": 1, "seconds": 1.0, "kl": 0.01, "kl_target": 0.02}
+    return PpoReport(**{**numbers, **more, **rest, **where, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, []),
+        ({"kl": 0.11}, ["policy moves too far"]),
+        ({"kl": 0.11, "kl_target": 0.0}, []),
+        ({"memory_bytes": 91}, ["memory near its cap"]),
+    ],
+)
+def test_alarms(changes, names):
+    assert [alarm.name for alarm in alarms_of(ppo_report(**changes))] == names
+
+
+def test_resident_memory_is_this_process():
+    before = resident_bytes()
+    held = np.ones(40 * 2**20, np.uint8)
+    assert resident_bytes() - before > 20 * 2**20
+    assert held.sum() > 0
