@@ -81,7 +81,9 @@ def train(
     *,
     preset: Annotated[
         str,
-        Parameter(help="quick, standard or strong; backgammon also has alphazero and classic, chess demo."),
+        Parameter(
+            help="quick, standard or strong; backgammon also has alphazero and classic, chess demo, balatro classic and tuned."
+        ),
     ] = "standard",
     config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
     sets: Sets = None,
