@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from jax import Array
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
-from aleazero.core.errors import ConfigError
+from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import HostGame
 from aleazero.core.keys import Role, role_key
 from aleazero.core.records import Evaluate, Weights
@@ -29,6 +30,7 @@ from aleazero.models.build import Model, build_model
 from aleazero.observe.reports import NOBODY
 from aleazero.play.alone import Alone, Choose, play_alone
 from aleazero.play.fragments import FragmentPlay, Played
+from aleazero.play.lookahead import LookAhead, Looking
 from aleazero.players import check_game, find_checkpoint
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
@@ -57,8 +59,12 @@ class PpoParts:
         key = role_key(config.seed, Role.WEIGHTS)
         state = jax.jit(lambda key: ppo.start(config.ppo, config.learn, self.model.init(key)))(key)
         total = config.total_rows * config.ppo.epochs
+
+        def update(clone: bool) -> ppo.PpoUpdate:
+            return jax.jit(ppo.make_update(config.ppo, config.learn, self.model.apply, clone), donate_argnums=0)
+
         learner = PpoLearner(
-            jax.jit(ppo.make_update(config.ppo, config.learn, self.model.apply), donate_argnums=0),
+            update(False),
             lambda trained: config.learn.learning_rate.at(trained, total),
             lambda played: config.ppo.entropy.at(played, config.total_rows),
             placed(state),
@@ -67,6 +73,8 @@ class PpoParts:
             batch_size=config.learn.batch_size,
             updates=ppo.updates_of(config.ppo, config.learn, rows),
             seed=config.seed,
+            clone=update(True) if config.ppo.teacher else None,
+            clone_rows=config.ppo.teacher_rows,
         )
         return source, learner
 
@@ -99,8 +107,27 @@ def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: 
     return jnp.argmax(jnp.where(legal, evaluate(weights, observation).logits, -jnp.inf), -1)
 
 
-def load_player(text: str, root: Path | None = None) -> tuple[HostGame, Model, Weights]:
-    """The network of a run, `run:NAME[@STEP]`, with the game as it sees it."""
+def player_of(text: str, root: Path | None = None) -> Callable[[int], Choose]:
+    """Who `run:NAME[@STEP][,search[,candidates=N][,samples=N][,depth=N]]` is; the number is the player's own seed."""
+    name, *options = (part.strip() for part in text.split(","))
+    config, game, model, weights = load_player(name, root)
+    if not options:
+        return lambda seed: chooser(game, model, weights)
+    known = [field.name for field in dataclasses.fields(LookAhead)]
+    given: dict[str, int] = {}
+    for option in options if options[0] != "search" else options[1:]:
+        key, _, value = option.partition("=")
+        if key not in known:
+            raise UnknownName(f"option of player {text!r}", key, ["search", *known])
+        if not value.isdecimal():
+            raise ConfigError(f"player {text!r}: {key} is {value!r}; it must be a number")
+        given[key] = int(value)
+    looks = LookAhead(**given)
+    return lambda seed: Looking(game, model.evaluate, weights, config.rewards, config.ppo.gamma, looks, seed).choose
+
+
+def load_player(text: str, root: Path | None = None) -> tuple[RunConfig, HostGame, Model, Weights]:
+    """The network of a run, `run:NAME[@STEP]`, with its settings and the game as it sees it."""
     kind, _, detail = text.partition(":")
     name, _, step = detail.partition("@")
     if kind != "run" or not name:
@@ -113,7 +140,7 @@ def load_player(text: str, root: Path | None = None) -> tuple[HostGame, Model, W
     found = find_checkpoint(run.checkpoints, step)
     check_game(found, game)
     model = build_model(config.model, game.spec)
-    return game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
+    return config, game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
 
 
 def host_game(name: str, kind: str) -> HostGame:
@@ -151,6 +178,11 @@ def problems_with(config: RunConfig, game: HostGame) -> list[str]:
     if spec.num_players != 1:
         found.append(f"algorithm 'ppo' is for one player, and {spec.name} has {spec.num_players}")
     found += config.rewards.problems_with(game.measures(game.init_batch(np.zeros(1, np.uint64))), spec.name)
+    if config.ppo.teacher:
+        try:
+            game.teacher(config.ppo.teacher)
+        except UnknownName as error:
+            found.append(f"ppo.teacher: {error}")
     wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
     if wrong:
         found.append(f"evaluate.opponents is {wrong}; {spec.name} is for one: write {NOBODY!r}")

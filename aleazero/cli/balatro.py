@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
 import sys
 from collections.abc import Callable
@@ -93,11 +94,16 @@ def evaluate(
 
 def _network(player: str, root: Path | None) -> Callable[[str, int, int], Choose]:
     """How the network of a run chooses."""
-    from aleazero.assemble_ppo import chooser, load_player
+    from aleazero.assemble_ppo import player_of
 
     keep_compiled_programs()
-    choose = chooser(*load_player(player, root))
-    return lambda text, seed, count: lambda batch: choose(batch, 0)
+    made = player_of(player, root)
+
+    def make(text: str, seed: int, count: int) -> Choose:
+        choose, moves = made(seed), itertools.count()
+        return lambda batch: choose(batch, next(moves))
+
+    return make
 
 
 def run_report(player: str, runs: Runs) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def train(
     preset: Annotated[
         str,
         Parameter(
-            help="quick, standard or strong; backgammon also has alphazero and classic, chess demo, balatro classic and tuned."
+            help="quick, standard, strong; backgammon: also alphazero, classic; chess: demo; balatro: classic, tuned."
         ),
     ] = "standard",
     config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,

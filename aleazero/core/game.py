@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.core.errors import GameContractError, NotationError
+from aleazero.core.errors import GameContractError, NotationError, UnknownName
 from aleazero.core.packing import pack_tree, packed_bytes, unpack_tree
 from aleazero.core.scopes import part
 from aleazero.core.struct import struct
@@ -335,6 +335,15 @@ class HostGame(abc.ABC):
         for lane, row in zip(lanes, self.snapshot(fresh), strict=True):
             rows[lane] = row
         return self.restore(rows)
+
+    def take(self, states: Any, lanes: np.ndarray) -> Any:
+        """The states of these lanes `[n]`, each as often as it is named."""
+        rows = self.snapshot(states)
+        return self.restore([rows[lane] for lane in lanes])
+
+    def teacher(self, name: str) -> Callable[[Any, int], np.ndarray]:
+        """A baseline to learn from: `choose(states, word) -> actions [B]`, which follow from the two."""
+        raise UnknownName(f"teacher of {self.spec.name}", name, [])
 
     def seen_by(self, kind: str) -> HostGame:
         """The game with the observations that networks of a kind (`model.kind`) are made for."""

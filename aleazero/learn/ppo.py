@@ -40,6 +40,8 @@ class PpoConfig:
     kl_target: float = 0.02  # how far an iteration should move the policy, in nats; 0: no penalty
     kl_start: float = 0.2  # the penalty's first weight; it grows and shrinks to meet the target
     epochs: int = 4  # times that every row is learned from
+    teacher: str = ""  # a baseline of the game that plays first, and is imitated; Balatro: greedy, expectimax
+    teacher_rows: int = 0  # rows that it plays
     memory_gb: float = 8.0  # that the process may take
 
     def problems(self) -> list[str]:
@@ -59,6 +61,8 @@ class PpoConfig:
             for name in ("clip", "memory_gb")
             if not getattr(self, name) > 0
         ]
+        if self.teacher_rows < 0 or bool(self.teacher) != bool(self.teacher_rows):
+            found.append(f"teacher is {self.teacher!r} and teacher_rows {self.teacher_rows}; give both, or neither")
         if self.epochs < 1:
             found.append(f"epochs is {self.epochs}; it must be at least 1")
         return found
@@ -136,24 +140,36 @@ def gae(fragment: Fragment, gamma: float, gae_lambda: float) -> tuple[Array, Arr
     return advantages, jnp.where(fragment.mine, advantages + fragment.value, 0.0)
 
 
+def _log_policy(output: Output, rows: PpoRows) -> tuple[Array, Array]:
+    """Log-probabilities of every action `[N, A]`, and of those that were played `[N]`."""
+    assert output.logits is not None, "a policy is learned"
+    # Entries that cannot be played are far below, not infinitely: an infinity times zero would spoil the gradient.
+    policy = jax.nn.log_softmax(jnp.where(rows.legal, output.logits.astype(jnp.float32), -1e9))
+    return policy, jnp.take_along_axis(policy, rows.action[:, None].astype(jnp.int32), -1)[:, 0]
+
+
+def _entropy(policy: Array, rows: PpoRows) -> Array:
+    return -jnp.where(rows.legal, jnp.exp(policy) * policy, 0.0).sum(-1)
+
+
+def _value_loss(config: PpoConfig, output: Output, rows: PpoRows) -> Array:
+    target = rows.target
+    if config.value_clip:
+        target = rows.value + jnp.clip(target - rows.value, -config.value_clip, config.value_clip)
+    return -(twohot.encode(target) * jax.nn.log_softmax(output.value.astype(jnp.float32))).sum(-1)
+
+
 def ppo_loss(
     config: PpoConfig, apply: Apply, weights: Weights, rows: PpoRows, kl_weight: Array, entropy_weight: Array
 ) -> tuple[Array, PpoMeasures]:
     """The loss of a minibatch."""
     output = apply(weights, rows.observation)
-    assert output.logits is not None, "a policy is learned"
-    # Entries that cannot be played are far below, not infinitely: an infinity times zero would spoil the gradient.
-    policy = jax.nn.log_softmax(jnp.where(rows.legal, output.logits.astype(jnp.float32), -1e9))
-    log_prob = jnp.take_along_axis(policy, rows.action[:, None].astype(jnp.int32), -1)[:, 0]
+    policy, log_prob = _log_policy(output, rows)
     log_ratio = log_prob - rows.log_prob
     ratio = jnp.exp(log_ratio)
     near = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = jnp.minimum(ratio * rows.advantage, near * rows.advantage)
-    entropy = -jnp.where(rows.legal, jnp.exp(policy) * policy, 0.0).sum(-1)
-    target = rows.target
-    if config.value_clip:
-        target = rows.value + jnp.clip(target - rows.value, -config.value_clip, config.value_clip)
-    value = -(twohot.encode(target) * jax.nn.log_softmax(output.value.astype(jnp.float32))).sum(-1)
+    entropy, value = _entropy(policy, rows), _value_loss(config, output, rows)
     count = jnp.maximum(rows.mine.sum(), 1)
 
     def mean(each: Array) -> Array:
@@ -168,6 +184,23 @@ def ppo_loss(
     )
     loss = measures.policy + config.value_weight * measures.value - entropy_weight * measures.entropy
     return loss + kl_weight * measures.kl, measures
+
+
+def clone_loss(
+    config: PpoConfig, apply: Apply, weights: Weights, rows: PpoRows, kl_weight: Array, entropy_weight: Array
+) -> tuple[Array, PpoMeasures]:
+    """The loss of a minibatch that a teacher played: what it did becomes likelier, and what it got is the value."""
+    output = apply(weights, rows.observation)
+    policy, log_prob = _log_policy(output, rows)
+    count = jnp.maximum(rows.mine.sum(), 1)
+    measures = PpoMeasures(
+        policy=-jnp.where(rows.mine, log_prob, 0.0).sum() / count,
+        value=jnp.where(rows.mine, _value_loss(config, output, rows), 0.0).sum() / count,
+        entropy=jnp.where(rows.mine, _entropy(policy, rows), 0.0).sum() / count,
+        kl=jnp.float32(0.0),
+        clipped=jnp.float32(0.0),
+    )
+    return measures.policy + config.value_weight * measures.value, measures
 
 
 def next_kl_weight(config: PpoConfig, weight: Array, kl: Array) -> Array:
@@ -211,9 +244,9 @@ def updates_of(config: PpoConfig, learn: LearnConfig, rows: int) -> int:
     return config.epochs * max(rows // learn.batch_size, 1)
 
 
-def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply) -> PpoUpdate:
-    """All epochs of an iteration; the rows are drawn anew into minibatches for each."""
-    optimiser = make_optimiser(learn)
+def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply, clone: bool = False) -> PpoUpdate:
+    """All epochs of an iteration; the rows are drawn anew into minibatches for each. `clone`: a teacher played them."""
+    optimiser, loss_function = make_optimiser(learn), clone_loss if clone else ppo_loss
 
     @part("update")
     def update(
@@ -230,7 +263,7 @@ def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply) -> PpoUpdat
             batch = jax.tree.map(lambda x: x[place], rows)
 
             def loss_of(weights: Weights) -> tuple[Array, PpoMeasures]:
-                return ppo_loss(config, apply, weights, batch, kl_weight, entropy_weight)
+                return loss_function(config, apply, weights, batch, kl_weight, entropy_weight)
 
             (loss, measures), gradient = jax.value_and_grad(loss_of, has_aux=True)(weights)
             norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
@@ -241,7 +274,7 @@ def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply) -> PpoUpdat
             one, (state.weights, state.optimiser["adam"]), (places, rates)
         )
         # The last epoch says where the policy ended.
-        penalty = next_kl_weight(config, kl_weight, measures.kl[-each:].mean())
+        penalty = kl_weight if clone else next_kl_weight(config, kl_weight, measures.kl[-each:].mean())
         count = jnp.maximum(rows.mine.sum(), 1)
         mean = rows.target.sum() / count
         wrong = jnp.where(rows.mine, rows.target - rows.value, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -100,13 +100,21 @@ class FragmentPlay:
         ]
 
     def run(
-        self, weights: Weights, games: list[Lanes], *, seed: int, first: int, horizon: int = LAST_ANTE
+        self,
+        weights: Weights,
+        games: list[Lanes],
+        *,
+        seed: int,
+        first: int,
+        horizon: int = LAST_ANTE,
+        teacher: Callable[[Any, int], np.ndarray] | None = None,
     ) -> tuple[Fragment, Played]:
         """T moves of every lane, written into the buffers; `games` go on where they are.
 
         `first` is the number of the first move in the life of the run; a game is won when ante `horizon` is beaten.
+        With a teacher, its actions are played, and `log_prob` says nothing of them.
         """
-        tally = _Tally(horizon)
+        tally = _Tally(horizon, teacher)
         asked = self._ask(weights, games[0], seed, first, 0)
         for t in range(self.moves):
             for i, lanes in enumerate(games):
@@ -153,6 +161,8 @@ class FragmentPlay:
         if not np.isfinite(log_prob).all():
             lane = int(places[(~np.isfinite(log_prob)).argmax()])
             raise AleaError(f"move {number}, lane {lane}: the network's policy is not finite; look at its weights")
+        if tally.teacher is not None:
+            action = tally.teacher(lanes.states, (seed * 1_000_003 + number) * 1_009 + int(places[0]))
         states = game.step_batch(lanes.states, action)
         status, after = game.status(states), dict(game.measures(states))
         ended, ply = status.terminated.copy(), lanes.ply + 1
@@ -190,8 +200,8 @@ class FragmentPlay:
 class _Tally:
     """Sums over a fragment."""
 
-    def __init__(self, horizon: int) -> None:
-        self.horizon = horizon
+    def __init__(self, horizon: int, teacher: Callable[[Any, int], np.ndarray] | None) -> None:
+        self.horizon, self.teacher = horizon, teacher
         self.entropy = self.uniform = self.points = 0.0
         self.ended = self.truncated = self.won = 0
         self.terms: dict[str, float] = {}

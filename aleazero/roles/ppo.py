@@ -34,8 +34,14 @@ class PpoLearner:
         batch_size: int,
         updates: int,
         seed: int,
+        clone: PpoUpdate | None = None,
+        clone_rows: int = 0,
     ) -> None:
-        """`update` makes `updates` updates, compiled. `rate(rows trained)` and `entropy(rows played)` are schedules."""
+        """`update` makes `updates` updates, compiled. `rate(rows trained)` and `entropy(rows played)` are schedules.
+
+        `clone` is the update for the first `clone_rows` rows, which a teacher plays.
+        """
+        self._clone, self._clone_rows = clone, clone_rows
         self._update, self._rate, self._entropy = update, rate, entropy
         self._source, self._weights = source, weights
         self._batch_size, self._updates, self._seed = batch_size, updates, seed
@@ -74,11 +80,12 @@ class PpoLearner:
         # A copy on the device: the buffers are written again while it is learned from.
         fragment = jax.tree.map(lambda x: jnp.array(x, copy=True), fragment)
         rates = [self._rate(self.rows_trained + i * self._batch_size) for i in range(self._updates)]
-        weight = self._entropy(self._source.rows_before + self._source.rows_played)
+        played = self._source.rows_before + self._source.rows_played
+        weight = self._entropy(played)
+        taught = self._clone is not None and played - self._source.slab_rows < self._clone_rows
+        update = self._clone if self._clone is not None and taught else self._update
         key = role_key(self._seed, Role.REPLAY, jnp.uint32(self.steps % 2**32))
-        self.state, stats = self._update(
-            self.state, fragment, jnp.asarray(rates, jnp.float32), jnp.float32(weight), key
-        )
+        self.state, stats = update(self.state, fragment, jnp.asarray(rates, jnp.float32), jnp.float32(weight), key)
         self.steps += self._updates
         self.publish()
         return [stats]

@@ -53,9 +53,15 @@ class HostPlay:
     def step(self) -> Played:
         """One fragment."""
         self.version, weights = self._weights.latest()
-        rollout = self._parts.rollout
+        rollout, config = self._parts.rollout, self._parts.config
+        taught = self.rows < config.ppo.teacher_rows
         fragment, played = rollout.run(
-            weights, self.games, seed=self._parts.config.seed, first=self.move, horizon=self.horizon
+            weights,
+            self.games,
+            seed=config.seed,
+            first=self.move,
+            horizon=self.horizon,
+            teacher=rollout.game.teacher(config.ppo.teacher) if taught else None,
         )
         self.move += rollout.moves
         self._grow(played)

@@ -225,3 +225,23 @@ def test_what_is_wrong_is_said_at_once():
     said = "\n".join(config.problems())
     assert all(name in said for name in ("gamma is 1.5", "clip is 0", "epochs is 0", "memory_gb is -1", "value_clip"))
     assert len(config.problems()) == 5
+
+
+def test_a_teacher_is_imitated():
+    """Whatever it was paid: the loss is the actions' likelihood and the returns' as values."""
+    f = fragment(6, opponents=True)
+    config = PpoConfig(value_weight=0.5, value_clip=0.0)
+    rows = ppo.make_rows(config, f)
+    weights = make_weights()
+    loss, measures = ppo.clone_loss(config, linear, weights, rows, jnp.float32(1.0), jnp.float32(1.0))
+    output = linear(weights, rows.observation)
+    _, means = slow_loss(config, output.logits, output.value, rows, 0.0, 0.0)
+    likelihood = 0.0
+    own = np.flatnonzero(np.asarray(rows.mine))
+    for i in own:
+        scores = [math.exp(float(output.logits[i, a])) for a in range(A) if rows.legal[i, a]]
+        likelihood -= math.log(math.exp(float(output.logits[i, int(rows.action[i])])) / sum(scores)) / len(own)
+    assert float(measures.policy) == pytest.approx(likelihood, rel=1e-4)
+    assert float(loss) == pytest.approx(likelihood + 0.5 * means["value"], rel=1e-4)
+    assert float(measures.entropy) == pytest.approx(means["entropy"], rel=1e-4)
+    assert PpoConfig(teacher="greedy").problems() == ["teacher is 'greedy' and teacher_rows 0; give both, or neither"]

@@ -33,20 +33,19 @@ def make_chooser(text: str, seed: int, count: int) -> Choose:
     kind = PLAYERS[name]
     numbers = iter(range(1, 1 << 62))
 
-    def by_rule(batch: Batch) -> np.ndarray:
-        from aleazero.games.balatro.baselines import choose_range
+    return lambda batch: by_rule(batch, kind, seed * 1_000_003 + next(numbers))
 
-        chosen = np.zeros(len(batch), np.int64)
-        spares = np.empty(len(batch), batch.states.dtype).view(np.recarray)  # only a few are ever touched
-        rows, spare_rows = (x.view(np.ndarray).view(np.uint8).reshape(len(x), -1) for x in (batch.states, spares))
-        word = (seed * 1_000_003 + next(numbers)) % 2147483646
-        states = batch.states
-        spread(
-            choose_range, len(batch), batch.threads, states, rows, spares, spare_rows, batch.masks, kind, word, chosen
-        )
-        return chosen
 
-    return by_rule
+def by_rule(batch: Batch, kind: int, word: int) -> np.ndarray:
+    """The actions `[B]` of a baseline, by its number in `PLAYERS`; what it draws follows from `word`."""
+    from aleazero.games.balatro.baselines import choose_range
+
+    chosen = np.zeros(len(batch), np.int64)
+    spares = np.empty(len(batch), batch.states.dtype).view(np.recarray)  # only a few are ever touched
+    rows, spare_rows = (x.view(np.ndarray).view(np.uint8).reshape(len(x), -1) for x in (batch.states, spares))
+    given = (batch.states, rows, spares, spare_rows, batch.masks, kind, word % 2147483646, chosen)
+    spread(choose_range, len(batch), batch.threads, *given)
+    return chosen
 
 
 @dataclasses.dataclass(frozen=True)

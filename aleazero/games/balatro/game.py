@@ -6,13 +6,14 @@ network sees is the three arrays of `observe`, one after another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from aleazero.core.errors import UnknownName
 from aleazero.core.game import GameSpec, HostGame, HostStatus
-from aleazero.games.balatro import actions, entities, observe
+from aleazero.games.balatro import actions, contest, entities, observe
 from aleazero.games.balatro.engine import Batch, cores, seed_text
 from aleazero.games.balatro.layout import P_PLAY
 from aleazero.games.balatro.observe import observe_batch, observe_table
@@ -105,6 +106,19 @@ class Balatro(HostGame):
         other = states.copy()
         other.states[lanes], other.masks[lanes] = fresh.states, fresh.masks
         return other
+
+    def take(self, states: Batch, lanes: np.ndarray) -> Batch:
+        """The runs of some lanes."""
+        other = states.copy()
+        other.states, other.masks = states.states[lanes].copy().view(np.recarray), states.masks[lanes].copy()
+        return other
+
+    def teacher(self, name: str) -> Callable[[Batch, int], np.ndarray]:
+        """Greedy or expectimax."""
+        known = {player: kind for player, kind in contest.PLAYERS.items() if kind}
+        if name not in known:
+            raise UnknownName("teacher of balatro", name, known)
+        return lambda states, word: contest.by_rule(states, known[name], word)
 
     def seen_by(self, kind: str) -> Balatro:
         """By rows, for the network that attends to them."""

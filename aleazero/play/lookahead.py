@@ -1,0 +1,146 @@
+"""Looking ahead in games for one with sampled chance: actions are tried in futures drawn anew, and the best is played.
+
+The root is Gumbel's (Danihelka et al. 2022): candidates are drawn without replacement, and halved in rounds. Each trial
+takes the position with a *fresh random stream* (`HostGame.reseed`), plays the candidate and then the policy for some
+decisions, and ends with the network's value; its futures are never the one that the game will have. All candidates
+of a lane meet the same futures, so that luck does not choose between them. Knows the contract of host games, a
+network's signature and what decisions are paid; no rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from aleazero.core.errors import ConfigError
+from aleazero.core.game import HostGame
+from aleazero.core.records import Evaluate, Weights
+from aleazero.play.rewards import RewardConfig, pay
+
+_VISIT, _SCALE = 50.0, 0.1  # of the paper's transform of values: what a visit adds, and the scale
+
+
+@dataclasses.dataclass(frozen=True)
+class LookAhead:
+    """How far, and how often, one looks."""
+
+    candidates: int = 8  # actions tried at the root
+    samples: int = 4  # futures of each in the first round; twice as many in each round after
+    depth: int = 8  # decisions of a trial, the candidate's included
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{field.name} is {getattr(self, field.name)}; it must be at least 1"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) < 1
+        ]
+        if problems:
+            raise ConfigError("\n".join(problems))
+
+
+@dataclasses.dataclass(frozen=True)
+class Looking:
+    """A player that looks ahead. Holds no games."""
+
+    game: HostGame
+    evaluate: Evaluate
+    weights: Weights
+    rewards: RewardConfig
+    gamma: float
+    config: LookAhead
+    seed: int = 0
+
+    def choose(self, states: Any, move: int) -> np.ndarray:
+        """Actions `[B]`; 0 where a game is over."""
+        legal = self.game.legal_actions(states)
+        chosen = np.zeros(len(legal), np.int64)
+        going = np.flatnonzero(legal.any(-1))
+        if len(going):
+            rng = np.random.default_rng([self.seed, move])
+            chosen[going] = self._choose(self.game.take(states, going), legal[going], rng)
+        return chosen
+
+    def _choose(self, states: Any, legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        lanes, width = legal.shape[0], min(self.config.candidates, legal.shape[1])
+        logits = np.where(legal, np.asarray(_logits(self.evaluate, self.weights, self.game.observe(states))), -np.inf)
+        noisy = logits + rng.gumbel(size=legal.shape)
+        tried = np.argsort(-noisy, axis=1)[:, :width]  # [B, M], the likeliest first
+        prior = np.take_along_axis(noisy, tried, 1)
+        open_ = np.isfinite(prior)
+        total, visits = np.zeros(prior.shape), np.zeros(prior.shape)
+        samples, left = self.config.samples, width
+        while True:
+            lane, place = np.nonzero(open_)
+            # The same seeds for all candidates of a lane.
+            seeds = rng.integers(0, 2**63, (lanes, samples), np.uint64)[lane]
+            worth = self._try(
+                states, np.repeat(lane, samples), np.repeat(tried[lane, place], samples), seeds.ravel(), rng
+            )
+            total[lane, place] += worth.reshape(-1, samples).sum(1)
+            visits[lane, place] += samples
+            score = self._score(prior, total, visits, open_)
+            if left <= 2:
+                return np.take_along_axis(tried, score.argmax(1)[:, None], 1)[:, 0]
+            left, samples = -(-left // 2), 2 * samples
+            rank = np.argsort(np.argsort(-score, axis=1), axis=1)
+            open_ &= rank < left
+
+    def _score(self, prior: np.ndarray, total: np.ndarray, visits: np.ndarray, open_: np.ndarray) -> np.ndarray:
+        """The root's score: prior with its noise, and values between the lane's least and most."""
+        value = total / np.maximum(visits, 1)
+        least = np.where(visits > 0, value, np.inf).min(1, keepdims=True)
+        most = np.where(visits > 0, value, -np.inf).max(1, keepdims=True)
+        shown = (value - least) / np.maximum(most - least, 1e-8)
+        return np.where(open_, prior + (_VISIT + visits.max(1, keepdims=True)) * _SCALE * shown, -np.inf)
+
+    def _try(
+        self, states: Any, lanes: np.ndarray, actions: np.ndarray, seeds: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """What each action brings in one future, `[n]`."""
+        game = self.game
+        now = game.reseed(game.take(states, lanes), seeds)
+        brought, over, factor = np.zeros(len(lanes)), np.zeros(len(lanes), bool), 1.0
+        for depth in range(self.config.depth):
+            before = game.measures(now)
+            now = game.step_batch(now, np.where(over, 0, actions), ~over)
+            status = game.status(now)
+            terms = pay(self.rewards, self.gamma, status.rewards[:, 0], before, game.measures(now), status.terminated)
+            brought += np.where(over, 0.0, factor * np.sum(list(terms.values()), axis=0))
+            over, factor = over | status.terminated, factor * self.gamma
+            if over.all() or depth == self.config.depth - 1:
+                break
+            logits = np.asarray(_logits(self.evaluate, self.weights, game.observe(now)))
+            noise = rng.gumbel(size=logits.shape[1])[None]  # one draw for all: candidates differ by what they are
+            actions = np.where(game.legal_actions(now), logits + noise, -np.inf).argmax(1)
+        rest = np.asarray(_values(self.evaluate, self.weights, game.observe(now)))
+        return brought + np.where(over, 0.0, factor * rest)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _padded_logits(evaluate: Evaluate, weights: Weights, observation: Array) -> Array:
+    return evaluate(weights, observation).logits.astype(jnp.float32)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _padded_values(evaluate: Evaluate, weights: Weights, observation: Array) -> Array:
+    return evaluate(weights, observation).value.astype(jnp.float32)
+
+
+def _pad(observation: np.ndarray) -> np.ndarray:
+    """Rows up to a power of two: a batch of another size would be compiled anew."""
+    size = 1 << (len(observation) - 1).bit_length()
+    return np.concatenate([observation, np.zeros((size - len(observation), *observation.shape[1:]), observation.dtype)])
+
+
+def _logits(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
+    return np.asarray(_padded_logits(evaluate, weights, _pad(observation)))[: len(observation)]
+
+
+def _values(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
+    return np.asarray(_padded_values(evaluate, weights, _pad(observation)))[: len(observation)]

@@ -1,0 +1,155 @@
+"""What training asks of Balatro: views, measures, teachers, seeds apart; networks that fit the game."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from aleazero.assemble_ppo import build_ppo_parts, host_game
+from aleazero.config import resolve
+from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.games.balatro import actions, entities, observe
+from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro.game import Balatro
+from aleazero.models import balatro as networks
+from aleazero.models.build import ModelConfig, build_model
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
+
+SEEDS = np.array([3, 2**63 + 5], np.uint64)
+
+
+def seeds_of(batch: Batch) -> list[str]:
+    return [bytes(g.seed[: int(g.seed_length)].astype(np.uint8)).decode() for g in batch.states]
+
+
+def test_training_and_rating_have_no_seed_in_common():
+    game = Balatro()
+    assert [len(seed) for seed in seeds_of(game.init_batch(SEEDS))] == [8, 8]
+    assert [len(seed) for seed in seeds_of(game.for_practice().init_batch(SEEDS))] == [7, 7]
+    parts = build_ppo_parts(resolve("balatro", preset="classic", environ={}))
+    assert (parts.game.seed_length, parts.rollout.game.seed_length) == (8, 7)
+
+
+def test_networks_know_the_games_ranges_and_rows():
+    table = [(name, last - first + 1) for name, first, last, _ in actions.action_table()]
+    assert table[:2] == [("play", len(networks.SUBSETS)), ("discard", len(networks.SUBSETS))]
+    assert [(name, count) for name, count, _, _ in networks.ACTIONS] == table[2:]
+    places = [[int(mask) >> i & 1 for i in range(8)] for mask in actions.SUBSETS]
+    np.testing.assert_array_equal(networks.SUBSETS, places)
+    assert {name: entities.shape_of(name) for name in entities.ENTITIES} == networks.ROWS
+    assert {
+        "balatro": Balatro().spec.observation_shape[0],
+        "balatro_rows": Balatro(rows=True).spec.observation_shape[0],
+    } == networks.INPUTS
+    for name, kinds in networks._KINDS.items():
+        columns = entities.ENTITIES[name][1]
+        assert len(kinds) == len(columns)
+        for kind, (_, least, most) in zip(kinds, columns, strict=True):
+            assert not kind or (least, kind) == (0, most + 1)
+
+
+def test_rows_are_the_table_and_then_every_things_row():
+    game = Balatro(rows=True)
+    states = game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))
+    seen = game.observe(states)
+    whole = observe.observe_batch(states)["game_state"]
+    np.testing.assert_array_equal(seen[:, :50], whole)
+    hand = seen[:, 50 : 50 + 24 * 11].reshape(2, 24, 11)
+    np.testing.assert_array_equal(hand[:, :, 0].sum(1), states.states["hand_count"])
+    assert game.seen_by("balatro_rows") is game
+    assert game.seen_by("balatro").spec.observation_shape == (1458,)
+
+
+@pytest.mark.parametrize("kind", ["balatro", "balatro_rows"])
+def test_networks_speak_of_every_action(kind):
+    game = host_game("balatro", kind)
+    model = build_model(ModelConfig(kind=kind, width=16, blocks=1, value="twohot"), game.spec)
+    weights = jax.jit(model.init)(jax.random.key(0))
+    seen = jnp.asarray(game.observe(game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))))
+    found = jax.jit(model.evaluate)(weights, seen)
+    assert found.logits.shape == (2, 1000)
+    assert bool(jnp.isfinite(found.logits).all())
+    assert bool((jnp.abs(found.value) < 5).all())
+
+
+def test_a_card_counts_wherever_it_lies():
+    """What plays are worth follows cards when two change places, but for what a place itself is worth."""
+    model = build_model(ModelConfig(kind="balatro_rows", width=16, blocks=1, value="twohot"), Balatro(rows=True).spec)
+    weights = jax.jit(model.init)(jax.random.key(1))
+    weights["hand_place"] = jnp.zeros_like(weights["hand_place"])
+    game = Balatro(rows=True)
+    seen = game.observe(game.step_batch(game.init_batch(SEEDS[:1]), np.array([actions.A_SELECT_BLIND])))
+    hand = seen[:, 50 : 50 + 24 * 11].reshape(1, 24, 11).copy()
+    hand[:, [0, 3]] = hand[:, [3, 0]]
+    other = np.concatenate([seen[:, :50], hand.reshape(1, -1), seen[:, 50 + 24 * 11 :]], 1)
+    apply = jax.jit(model.apply)
+    one, two = (np.asarray(apply(weights, jnp.asarray(x)).logits[0]) for x in (seen, other))
+    subset = {tuple(row): i for i, row in enumerate(networks.SUBSETS.astype(int))}
+    swapped = networks.SUBSETS.astype(int).copy()
+    swapped[:, [0, 3]] = swapped[:, [3, 0]]
+    moved = [subset[tuple(row)] for row in swapped]
+    np.testing.assert_allclose(two[moved], one[: len(moved)], atol=1e-5)
+    assert np.abs(one[:8] - one[0]).max() > 1e-6
+
+
+def test_a_graphs_numbers_are_zeros_without_a_graph():
+    spec = Balatro().spec
+    wide = build_model(ModelConfig(kind="balatro", width=16, graph_width=4, value="twohot"), spec)
+    seen = jnp.ones((1, 1458))
+    weights = jax.jit(wide.init)(jax.random.key(0))
+    assert weights["trunk_0"]["kernel"].shape[0] == 128 + 256 + 50 + 4
+    padded = jnp.concatenate([seen, jnp.zeros((1, 4))], 1)
+    np.testing.assert_array_equal(wide.apply(weights, seen).logits, wide.apply(weights, padded).logits)
+    said = wide.apply(weights, jnp.concatenate([seen, jnp.ones((1, 4))], 1)).logits
+    assert float(jnp.abs(said - wide.apply(weights, seen).logits).max()) > 0
+    with pytest.raises(ConfigError, match="graph_width"):
+        build_model(ModelConfig(kind="mlp", graph_width=4, value="twohot"), spec)
+
+
+def test_measures_and_lanes():
+    game = Balatro()
+    states = game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))
+    found = game.measures(states)
+    assert found["ante"].tolist() == [1, 1]
+    assert found["progress"].tolist() == [0, 0]
+    played = game.step_batch(states, np.array([0, 0]))
+    assert (game.measures(played)["progress"] > 0).all()
+    both = game.put(states, np.array([1]), game.take(played, np.array([0])))
+    assert game.snapshot(both) == [game.snapshot(states)[0], game.snapshot(played)[0]]
+    np.testing.assert_array_equal(game.legal_actions(both)[1], game.legal_actions(played)[0])
+    again = game.take(played, np.array([1, 1, 0]))
+    assert game.snapshot(again) == [game.snapshot(played)[i] for i in (1, 1, 0)]
+
+
+def test_teachers_choose_what_is_legal_and_the_same_again():
+    game = Balatro()
+    states = game.init_batch(SEEDS)
+    choose = game.teacher("greedy")
+    for word in range(4):
+        chosen = choose(states, word)
+        np.testing.assert_array_equal(chosen, choose(states, word))
+        assert game.legal_actions(states)[np.arange(2), chosen].all()
+        states = game.step_batch(states, chosen)
+    with pytest.raises(UnknownName, match="expectimax"):
+        game.teacher("expectimaxx")
+
+
+def test_presets_fit_and_the_classic_one_is_what_it_says():
+    for preset in ("quick", "tuned", "standard", "strong"):
+        build_ppo_parts(resolve("balatro", preset=preset, environ={}))
+    classic = resolve("balatro", preset="classic", environ={})
+    play, learn = classic.selfplay, classic.learn
+    assert play.num_games * play.moves_per_rollout == 4000
+    assert (learn.batch_size, learn.clip, learn.learning_rate.at(1000, 4000)) == (128, 0.5, 5e-5)
+    assert dataclasses.replace(classic.ppo, memory_gb=8.0) == classic.ppo
+    assert (classic.ppo.gamma, classic.ppo.gae_lambda, classic.ppo.clip, classic.ppo.value_clip) == (
+        0.99,
+        0.95,
+        0.2,
+        10,
+    )
+    assert (classic.ppo.entropy.start, classic.ppo.epochs, classic.ppo.kl_target) == (0.01, 30, 0.02)
