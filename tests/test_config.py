@@ -12,6 +12,7 @@ import pytest
 
 from aleazero import assemble
 from aleazero.assemble import build_parts
+from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import MAY_CHANGE, PRESETS, RunConfig, changes_refused, preset_layer, resolve
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
@@ -26,7 +27,12 @@ from aleazero.search.reuse import Reusing
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 ON_THE_HOST = ("balatro",)  # not searched by trees of ours
-FURTHER = {"backgammon": ("alphazero", "classic"), "chess": ("demo",)}  # presets that not every game has
+FURTHER = {  # presets that not every game has
+    "backgammon": ("alphazero", "classic"),
+    "balatro": ("classic", "tuned"),
+    "chess": ("demo",),
+}
+FAMILIES = ("gym",)  # of games by a prefix
 
 
 def changed(config: RunConfig, *assignments: str) -> RunConfig:
@@ -45,7 +51,7 @@ def test_a_game_s_presets_are_known_ones_and_quick_is_among_them(name: str) -> N
     tables = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))
     assert "quick" in tables
     assert set(tables) - set(PRESETS) == set(FURTHER.get(name, ()))
-    assert name in game_names(), "no game has these presets"
+    assert name in [*game_names(), *FAMILIES], "no game has these presets"
 
 
 def test_the_general_presets_are_all_there() -> None:
@@ -56,7 +62,7 @@ def test_the_general_presets_are_all_there() -> None:
     ("game", "preset"),
     [
         *itertools.product([name for name in [*game_names(), "pgx:othello"] if name not in ON_THE_HOST], PRESETS),
-        *((game, preset) for game, presets in FURTHER.items() for preset in presets),
+        *((game, preset) for game, presets in FURTHER.items() for preset in presets if game not in ON_THE_HOST),
     ],
 )
 def test_every_preset_of_every_game_fits_the_game(game: str, preset: str) -> None:
@@ -72,6 +78,12 @@ def test_every_preset_of_every_game_fits_the_game(game: str, preset: str) -> Non
     assert config.replay.min_rows < config.replay.capacity_rows / 2, "rows that wait for the end of their game count"
     assert config.selfplay.num_games % 8 == 0, "lanes are spread over up to eight devices"
     assert build(RunConfig, [Layer("its own text", _tree(config))]) == config
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_of_an_environment_fit_it(preset: str) -> None:
+    parts = build_ppo_parts(resolve("gym:CartPole-v1", preset=preset, environ={}))
+    assert parts.game.spec.name == "gym:CartPole-v1"
 
 
 def test_presets_of_one_game_are_larger_and_larger() -> None:

@@ -26,6 +26,11 @@ class Alone:
     measures: dict[str, np.ndarray]  # [N] by name: of the last positions
     decisions: int
 
+    @property
+    def opponent(self) -> str:
+        """There is none."""
+        return "nobody"
+
     def details(self) -> dict[str, float]:
         """Means that a report may give."""
         ante = self.measures.get("ante")

@@ -116,7 +116,7 @@ class Looking:
             if over.all() or depth == self.config.depth - 1:
                 break
             logits = np.asarray(_logits(self.evaluate, self.weights, game.observe(now)))
-            noise = rng.gumbel(size=logits.shape[1])[None]  # one draw for all: candidates differ by what they are
+            noise = rng.gumbel(size=(1, logits.shape[1]))  # one draw for all: candidates differ by what they are
             actions = np.where(game.legal_actions(now), logits + noise, -np.inf).argmax(1)
         rest = np.asarray(_values(self.evaluate, self.weights, game.observe(now)))
         return brought + np.where(over, 0.0, factor * rest)

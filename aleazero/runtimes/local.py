@@ -32,8 +32,9 @@ from aleazero.observe.sink import Sink
 from aleazero.players import check_game
 from aleazero.replay.log import ReplayLogError
 from aleazero.roles.evaluator import Evaluator
-from aleazero.roles.learner import all_finite, placed
+from aleazero.roles.learner import Learner, all_finite, placed
 from aleazero.roles.ports import LocalWeights, SourcedSink, StopSignal, WeightStore
+from aleazero.roles.ppo import PpoLearner
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Digesting, Iteration, match_report
 from aleazero.runtimes.milestones import Count, Milestones
@@ -74,8 +75,9 @@ class LocalRun:
         config = parts.config
         self.parts, self.folder, self._sink = parts, folder, sink
         self._weights = weights or LocalWeights()
-        replay, self.learner = parts.make_learning(self._weights)
-        self.replay: Any = replay
+        self.replay: Any
+        self.learner: Learner | PpoLearner
+        self.replay, self.learner = parts.make_learning(self._weights)
         self._log = SlabLog(folder)
         self.producer = make_producer(parts, self, self._weights)
         self._evaluator = Evaluator(

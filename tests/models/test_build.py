@@ -421,7 +421,7 @@ def test_all_problems_and_misfits_are_reported_at_once() -> None:
         "model.width is 0; it must be at least 1",
         "model.blocks is -1; it must be at least 0",
         "model.kind is 'cnn', but sample's observations are [7], not [rows, columns, planes]; use 'mlp'",
-        "model.value is 'outcomes', but sample has no finite outcomes; use 'scalar'",
+        "model.value is 'outcomes', but sample has no finite outcomes; use 'scalar' or 'twohot'",
     ]
 
 

@@ -283,6 +283,16 @@ class Batch:
         other.masks[:], other.over[:] = self.masks, self.over
         return other
 
+    def take(self, lanes: np.ndarray) -> Batch:
+        """Copies of the games of these lanes `[n]`, each as often as it is named."""
+        other = Batch._bare(self.states[lanes].copy().view(np.recarray), self.threads)
+        other.masks[:], other.over[:] = self.masks[lanes], self.over[lanes]
+        return other
+
+    def put(self, lanes: np.ndarray, other: Batch) -> None:
+        """Another batch's games in lanes `[n]`, whatever was played there."""
+        self.states[lanes], self.masks[lanes], self.over[lanes] = other.states, other.masks, other.over
+
     def reseed(self, numbers: np.ndarray) -> None:
         """Fresh random streams `[B]`, and the draw pile shuffled anew: nothing that is not seen stays known."""
         rows, _ = _letters([seed_text(int(number)) for number in numbers])

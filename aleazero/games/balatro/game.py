@@ -104,14 +104,12 @@ class Balatro(HostGame):
     def put(self, states: Batch, lanes: np.ndarray, fresh: Batch) -> Batch:
         """The runs with others in some lanes."""
         other = states.copy()
-        other.states[lanes], other.masks[lanes] = fresh.states, fresh.masks
+        other.put(lanes, fresh)
         return other
 
     def take(self, states: Batch, lanes: np.ndarray) -> Batch:
         """The runs of some lanes."""
-        other = states.copy()
-        other.states, other.masks = states.states[lanes].copy().view(np.recarray), states.masks[lanes].copy()
-        return other
+        return states.take(lanes)
 
     def teacher(self, name: str) -> Callable[[Batch, int], np.ndarray]:
         """Greedy or expectimax."""
