@@ -119,7 +119,10 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profil
         print(f"plot:  {finished.plot}")
     if finished.status == "stopped":
         print(f"go on: alea runs resume {finished.folder.name}{where}")
-    print(f"play:  alea play {game} --player run:{finished.folder.name}{where}")
+    if finished.folder.read_config().algorithm == "search":
+        print(f"play:  alea play {game} --player run:{finished.folder.name}{where}")
+    elif game == "balatro":
+        print(f"rate:  alea eval {game} --player run:{finished.folder.name}{where} --games 1000")
 
 
 def _check(config: RunConfig) -> None:

@@ -69,6 +69,7 @@ _ENTRIES = (
     "reason",
     "worker",
     "figure",
+    "ante",
 )  # labels that name the entries of a field
 
 
@@ -131,6 +132,24 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("producer_taken_rows_per_second", "Positions a second that the run took", "producers", "taken_per_second"),
     _gauge("producer_waiting_ratio", "Share of their time until the run had room", "producers", "waiting_share"),
     _gauge("producer_queue_slabs", "Slabs that wait for the run", "producers", "queue"),
+    # PPO.
+    _gauge("ppo_entropy_nats", "Entropy of the policy that is learned", "ppo", "entropy"),
+    _gauge("ppo_kl_nats", "What an iteration moves the policy by", "ppo", "kl"),
+    _gauge("ppo_kl_weight", "Weight of the penalty for it", "ppo", "kl_weight"),
+    _gauge("ppo_clip_ratio", "Share of rows beyond the clip", "ppo", "clip_fraction"),
+    _gauge(
+        "ppo_explained_variance", "Share of the returns' variance that values had foreseen", "ppo", "explained_variance"
+    ),
+    _gauge("ppo_decisions_per_second", "Decisions a second", "ppo", "decisions_per_second"),
+    _gauge("ppo_games_per_hour", "Games an hour", "ppo", "games_per_hour"),
+    _gauge("ppo_points_mean", "The game's own points, of games that ended", "ppo", "mean_points"),
+    _gauge("ppo_win_ratio", "Share of the games that were won", "ppo", "win_rate"),
+    _gauge("ppo_ante_mean", "The ante that games ended in", "ppo", "mean_ante"),
+    _gauge("ppo_ante_ratio", "Shares of the games, by that ante", "ppo", "antes", "ante"),
+    _gauge("ppo_horizon_ante", "The ante whose end is a win", "ppo", "horizon"),
+    _gauge("ppo_reward_mean", "Mean reward a decision, by term", "ppo", "rewards", "term"),
+    _gauge("ppo_memory_bytes", "Memory that the run's process holds", "ppo", "memory_bytes"),
+    _gauge("ppo_memory_cap_bytes", "Memory that it may take", "ppo", "memory_cap_bytes"),
     # Evaluation.
     _gauge("evaluation_score", "Wins and half the draws, over the games", "eval", "score", "opponent"),
     _gauge("evaluation_score_low", "Lower end of its 95 % interval", "eval", "score_low", "opponent"),

@@ -9,6 +9,7 @@ from aleazero.observe.reports import (
     CheckpointReport,
     EvalReport,
     LearnReport,
+    PpoReport,
     ProducersReport,
     ReplayReport,
     RunReport,
@@ -51,6 +52,30 @@ def learn(**changes: Any) -> LearnReport:
         "value_error": 0.4,
     }
     return LearnReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
+
+
+def ppo(**changes: Any) -> PpoReport:
+    fields: dict[str, Any] = {
+        "policy_loss": -0.01,
+        "value_loss": 1.5,
+        "entropy": 2.5,
+        "kl": 0.01,
+        "kl_target": 0.02,
+        "kl_weight": 0.2,
+        "clip_fraction": 0.1,
+        "explained_variance": 0.75,
+        "decisions_per_second": 2500.0,
+        "games_per_hour": 90000.0,
+        "mean_points": 2.5,
+        "win_rate": 0.125,
+        "mean_ante": 1.75,
+        "antes": {"1": 0.25, "2": 0.75},
+        "horizon": 8,
+        "rewards": {"points": 0.05, "progress": 0.01},
+        "memory_bytes": 50,
+        "memory_cap_bytes": 100,
+    }
+    return PpoReport(**{"step": 10, "rows": 100, "seconds": 3.0, **fields, **changes})
 
 
 def producers(**changes: Any) -> ProducersReport:

@@ -75,7 +75,7 @@ def on_ray() -> RayReport:
 def every_report() -> list:
     return [
         *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), examples.match()),
-        examples.producers(),
+        *(examples.producers(), examples.ppo()),
         *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker(), on_ray()),
     ]
 

@@ -19,6 +19,7 @@ from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
 from aleazero.runtimes.ppo import HostPlay, ppo_run, resident_bytes
 from aleazero.runtimes.start import resume, start
+from tests.observe import examples
 from tests.runtimes.support import Recorder, StopAfter, differences, newest, programs, quick_programs  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("quick_programs")
@@ -166,14 +167,6 @@ def test_the_horizon_grows_when_enough_games_reach_it(tmp_path):
     assert (player.horizon, player.facts()["reached"]) == (3, 0.0)
 
 
-def ppo_report(**changes) -> PpoReport:
-    numbers = dict.fromkeys(("policy_loss", "value_loss", "entropy", "kl_weight", "clip_fraction", "win_rate"), 1.0)
-    more = {"explained_variance": 0.0, "decisions_per_second": 1.0, "games_per_hour": 1.0, "mean_points": 1.0}
-    rest = {"mean_ante": 1.0, "antes": {}, "horizon": 8, "rewards": {}, "memory_bytes": 1, "memory_cap_bytes": 100}
-    where = {"step": 1, "rows": 1, "seconds": 1.0, "kl": 0.01, "kl_target": 0.02}
-    return PpoReport(**{**numbers, **more, **rest, **where, **changes})
-
-
 @pytest.mark.parametrize(
     ("changes", "names"),
     [
@@ -184,7 +177,7 @@ def ppo_report(**changes) -> PpoReport:
     ],
 )
 def test_alarms(changes, names):
-    assert [alarm.name for alarm in alarms_of(ppo_report(**changes))] == names
+    assert [alarm.name for alarm in alarms_of(examples.ppo(**changes))] == names
 
 
 def test_resident_memory_is_this_process():
