@@ -154,6 +154,10 @@ class RunConfig:
             found.append("algorithm is 'ppo', which uses every row at once; replay.log must be false")
         if self.producers.workers:
             found.append(f"producers.workers is {self.producers.workers}; algorithm 'ppo' plays in threads: leave it 0")
+        if self.runtime != "local":
+            found.append(
+                f"runtime is {self.runtime!r}; algorithm 'ppo' plays in threads of one process: leave it 'local'"
+            )
         if self.learn.games_per_epoch or self.learn.ema:
             found.append("algorithm is 'ppo'; learn.games_per_epoch and learn.ema must be 0")
         rows = self.selfplay.num_games * self.selfplay.moves_per_rollout

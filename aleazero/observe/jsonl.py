@@ -21,7 +21,6 @@ from typing import Any
 from aleazero.core.errors import AleaError
 from aleazero.observe.reports import Report
 
-
 _log = logging.getLogger(__name__)
 
 MOST_WAITING = 10_000  # lines, until there is room for them

@@ -102,7 +102,9 @@ def resume(
     return _train(_checked_parts(config, root), folder, root, how, Until(seconds, profile), quiet)
 
 
-def _train(parts: Parts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool) -> Finished:
+def _train(
+    parts: Parts | PpoParts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
+) -> Finished:
     """In this process, or on Ray."""
     if parts.config.runtime == "ray":
         from aleazero.runtimes.ray.runtime import train_on_ray
