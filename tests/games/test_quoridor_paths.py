@@ -90,6 +90,19 @@ def test_the_players_beat_random_and_hindering_beats_walking() -> None:
     assert play_match(GAME, walls, shortest, pairs=4, seed=0, opening_plies=4).points.mean() > 0
 
 
+def test_games_with_scattered_pawns_go_on_and_either_seat_moves() -> None:
+    states = jax.jit(jax.vmap(GAME.starts["scattered"]))(jax.random.split(jax.random.key(0), 500))
+    assert not bool(states.terminated.any())
+    assert bool((states.pawns[:, 0] != states.pawns[:, 1]).all())
+    assert set(np.asarray(states.to_play).tolist()) == {0, 1}
+    assert set(np.asarray(states.pawns[:, 0]).tolist()) == set(range(72))
+    assert set(np.asarray(states.pawns[:, 1]).tolist()) == set(range(9, 81))
+    for lane in range(3):
+        state = jax.tree.map(lambda x, lane=lane: x[lane], states)
+        again = parse(GAME.notation.format_state(state))
+        assert np.array_equal(GAME.pack(again), GAME.pack(state))
+
+
 @pytest.mark.parametrize(
     ("text", "game", "said"),
     [
