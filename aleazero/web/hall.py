@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import logging
 import os
 import re
@@ -24,7 +23,7 @@ from aleazero.core.errors import AleaError
 from aleazero.web.room import Room
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 
-IN_MEMORY = 256
+IN_MEMORY = 128
 ON_DISK = 5000
 _ID = re.compile(r"[A-Za-z0-9_-]{16}")
 _log = logging.getLogger(__name__)
@@ -60,7 +59,7 @@ class Hall:
         """A new table; AleaError where it cannot be."""
         table = await asyncio.to_thread(Table, record)
         for player in {seat for seat in record.seats if seat != HUMAN}:
-            await asyncio.wrap_future(self.room.slowly(functools.partial(self.room.player, record.game, player)))
+            await asyncio.to_thread(self.room.player, record.game, player)
         place = _Place(secrets.token_urlsafe(12), table)
         self._remember(place)
         await self._publish(place)

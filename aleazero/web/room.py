@@ -1,8 +1,8 @@
 """The engine room: who thinks for the players at all tables, many tables at once.
 
 Requests for the same player that wait together are answered together, in a batch of one of two compiled sizes. One
-thread answers moves; another loads players and does what takes long (hints, rollouts), so that no move waits for that;
-a third compiles the larger size ahead of need.
+thread answers moves; another does what takes long (hints, rollouts), so that no move waits for that; two more load
+players and compile what they need, the larger size ahead of need.
 Knows players and rules; nothing of tables and visitors.
 """
 
@@ -60,7 +60,7 @@ class Room:
         self._wake = threading.Condition(self._lock)
         self._closed = False
         self._slow = concurrent.futures.ThreadPoolExecutor(1, "alea-slow")
-        self._ahead = concurrent.futures.ThreadPoolExecutor(1, "alea-ahead")
+        self._ahead = concurrent.futures.ThreadPoolExecutor(2, "alea-ahead")
         self._fast = threading.Thread(target=self._work, name="alea-moves", daemon=True)
         self._fast.start()
 
@@ -109,7 +109,7 @@ class Room:
                 self._warm(game, text, 1)
                 self._ahead.submit(self._warm, game, text, BATCH)
 
-        return self._slow.submit(load)
+        return self._ahead.submit(load)
 
     def turn(self, game: str, text: str, state: Any, seed: int, move: int) -> concurrent.futures.Future[list[int]]:
         """The actions of a player's turn in a state; its randomness is named by seed and move."""

@@ -136,4 +136,5 @@ def _rules(game: Game) -> Rules:
 
 
 def _host(state: Any) -> Any:
-    return jax.tree.map(np.asarray, state)
+    """Copies: a view would keep the device's buffers, which are many times as large as what is in them."""
+    return jax.tree.map(np.array, state)
