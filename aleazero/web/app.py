@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import functools
@@ -47,6 +48,7 @@ def make_app(settings: WebSettings) -> Guard:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         room = Room(settings.runs)
         app.state.hall, app.state.settings = Hall(settings.tables, room), settings
+        app.state.offers = asyncio.ensure_future(asyncio.to_thread(play_api.offers))  # before anybody asks
         app.state.balatro = balatro_api.Runs(settings.tables)
         app.state.watch = watch_api.Watch(settings.watched or (settings.runs,))
         for game in settings.warm:

@@ -122,21 +122,22 @@ def warm(room: Room, name: str) -> None:
     room.prepare(name, usual(name))
 
 
-@router.get("/games", tags=["play"])
-async def games() -> dict[str, Any]:
+def offers() -> list[dict[str, Any]]:
     """The games that can be played here, with opponents for each."""
+    found = []
+    for name in BUILT_IN:
+        with contextlib.suppress(AleaError):
+            spec = playable(name).spec
+            outcomes = [{"name": outcome.name, "points": outcome.points} for outcome in spec.outcomes]
+            facts = {"name": name, "turns": playable(name).plays is not None, "outcomes": outcomes}
+            found.append({**facts, "players": strengths(name), "usual": usual(name)})
+    return found
 
-    def listed() -> list[dict[str, Any]]:
-        found = []
-        for name in BUILT_IN:
-            with contextlib.suppress(AleaError):
-                spec = playable(name).spec
-                outcomes = [{"name": outcome.name, "points": outcome.points} for outcome in spec.outcomes]
-                facts = {"name": name, "turns": playable(name).plays is not None, "outcomes": outcomes}
-                found.append({**facts, "players": strengths(name), "usual": usual(name)})
-        return found
 
-    return {"games": await asyncio.to_thread(listed)}
+@router.get("/games", tags=["play"])
+async def games(request: Request) -> dict[str, Any]:
+    """The games that can be played here, with opponents for each."""
+    return {"games": await asyncio.shield(request.app.state.offers)}
 
 
 @router.post("/tables", tags=["play"], status_code=201, responses=PROBLEMS)
