@@ -23,7 +23,7 @@ from aleazero.core.errors import AleaError
 from aleazero.web.room import Room
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 
-IN_MEMORY = 128
+IN_MEMORY = 64
 ON_DISK = 5000
 _ID = re.compile(r"[A-Za-z0-9_-]{16}")
 _log = logging.getLogger(__name__)
