@@ -28,6 +28,7 @@ from aleazero.games.balatro.saved import SavedRun
 from aleazero.play.ratings import mean_interval
 
 RATED = 8  # characters of the seeds that ratings are made with: training has shorter ones
+MOST_RUNS = 10_000_000  # of one match
 
 
 def _only_balatro(game: str, command: str) -> None:
@@ -65,8 +66,10 @@ def evaluate(
     runs: Path | None = None,
 ) -> int:
     """Plays runs and says how far the player comes."""
-    if games < 1:
-        raise ConfigError(f"games is {games}; it must be at least 1")
+    if not 1 <= games <= MOST_RUNS:
+        raise ConfigError(f"games is {games}; it must be at least 1 and at most {MOST_RUNS}")
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; it must be 0 or more")
     if record is not None:
         raise ConfigError("record is not for balatro: keep the output of --json")
     wanted = _read_seeds(seeds) if seeds else numbered_seeds(games, seed)
@@ -264,7 +267,8 @@ def fuzz(decisions: int, seed: int, sample: int, as_json: bool) -> int:
         print_json({**dataclasses.asdict(found), "fine": found.fine})
     else:
         antes = f"antes to {found.highest_ante}, mean {found.mean_ante:.2f}"
-        print(f"{found.decisions} decisions in {found.runs} runs, {antes}")
+        met = f"{found.decks} decks and {found.stakes} stakes"
+        print(f"{found.decisions} decisions in {found.runs} runs of {met}, {antes}")
         print(f"laws broken: {found.broken or 'none'}; overflows: {found.overflows}; plain Python: {found.sample}")
     return 0 if found.fine else 1
 

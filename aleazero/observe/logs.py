@@ -50,10 +50,11 @@ class _File(logging.FileHandler):
     _failing = False
 
     def _open(self) -> Any:
-        raw = open(self.baseFilename, "ab", buffering=0)  # what could not be written is not kept, to fail again later
-        return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)  # type: ignore[arg-type]
+        # Unbuffered: what could not be written is not kept, to fail again later.
+        raw = open(self.baseFilename, "ab", buffering=0)  # noqa: SIM115 - as long as the handler
+        return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
 
-    def handleError(self, record: logging.LogRecord) -> None:
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the standard library's name
         """One line in place of a traceback for every record."""
         error = sys.exc_info()[1]
         if not isinstance(error, OSError):

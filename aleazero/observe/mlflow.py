@@ -177,7 +177,9 @@ class MlflowBackend:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 # Linked before they are sent: the run drops old checkpoints whenever it likes.
-                shutil.copytree(self._plan.checkpoints / Path(record["path"]).name, Path(folder) / "it", copy_function=_link)
+                shutil.copytree(
+                    self._plan.checkpoints / Path(record["path"]).name, Path(folder) / "it", copy_function=_link
+                )
             except (OSError, shutil.Error):
                 _log.info("the checkpoint of step %d was dropped before MLflow could have it", step)
                 return

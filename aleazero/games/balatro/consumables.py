@@ -156,7 +156,7 @@ def _tarot(g: Any, item: int) -> None:
         found = np.zeros(MAX_JOKERS, np.int64)
         n = _plain_jokers(g, found)
         i = int(found[rng.pick(g, keys.K_WHEEL_OF_FORTUNE, n, 0)])
-        g.joker_edition[i] = pools.sure_edition(g, keys.K_WHEEL_OF_FORTUNE)
+        create.set_edition(g, i, pools.sure_edition(g, keys.K_WHEEL_OF_FORTUNE))
 
 
 @jit
@@ -260,13 +260,13 @@ def _on_jokers(g: Any, item: int) -> None:
         create.gain_joker(g, keys.S_SOU, 4)
     elif item == ids.C_ECTOPLASM:
         n = _plain_jokers(g, found)
-        g.joker_edition[int(found[rng.pick(g, keys.K_ECTOPLASM, n, 0)])] = ED_NEGATIVE
+        create.set_edition(g, int(found[rng.pick(g, keys.K_ECTOPLASM, n, 0)]), ED_NEGATIVE)
         g.ectoplasms += 1
         g.hand_size -= int(g.ectoplasms)
     elif item == ids.C_HEX:
         n = _plain_jokers(g, found)
         kept = int(found[rng.pick(g, keys.K_HEX, n, 0)])
-        g.joker_edition[kept] = ED_POLY
+        create.set_edition(g, kept, ED_POLY)
         _destroy_others(g, kept)
     elif item == ids.C_ANKH:
         kept = rng.pick(g, keys.K_ANKH, int(g.joker_count), 0)

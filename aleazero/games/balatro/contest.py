@@ -86,10 +86,10 @@ def play_runs(
         batch = Batch.start(list(seeds[first : first + chunk]), deck, stake, last_ante, threads or cores())
         choose = make(player, seed + first, len(batch))
         for _ in range(LONGEST):
-            moving = ~batch.over
+            moving = ~batch.over & (batch.states["error"] == 0)  # what no record holds ends where it is
             if not moving.any():
                 break
-            batch.step(choose(batch), moving)
+            batch.try_step(choose(batch), moving)
             decisions += int(moving.sum())
         done.append(batch.states)
     states = np.concatenate(done)

@@ -17,6 +17,10 @@ DIFFERENCES = (
     "Orbital Tags: the hands are drawn once when an ante begins; the game draws again where a voucher leads to "
     "another ante.",
     "Amber Acorn shuffles the jokers, but the player still sees which is which.",
+    "Amber Acorn shuffles the jokers once, the game several times: their order is another one.",
+    "Two Sixth Senses make a spectral card each of one 6; in the game the first of them takes it.",
+    "Two Voucher Tags bring one voucher more to a shop, and the other waits for the next one.",
+    "Nobody has more than 13 jokers, whatever their editions: there is no room for more in a game's record.",
     "The hand is sorted by rank whenever cards are drawn.",
     "Challenges, and profiles with locked or undiscovered content, are not simulated.",
 )

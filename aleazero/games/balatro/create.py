@@ -53,6 +53,36 @@ def joker_price(g: Any, joker: int, edition: int, stickers: int) -> int:
 
 
 @jit
+def joker_worth(g: Any, i: int) -> int:
+    """A joker's sell value as its price is now, without what it has gained."""
+    return max(1, joker_price(g, i64(g.joker[i]), i64(g.joker_edition[i]), i64(g.joker_sticker[i])) // 2)
+
+
+@jit
+def consumable_worth(g: Any, i: int) -> int:
+    """The same of a consumable."""
+    edition = ED_NEGATIVE if i64(g.consumable_negative[i]) != 0 else ED_NONE
+    return max(1, price(g, int(tables.CONSUMABLE_COST[i64(g.consumable[i])]), edition) // 2)
+
+
+@jit
+def worth_counts(g: Any, sign: int) -> None:
+    """Takes what everything is worth out of its sell value (-1), or puts it in (1): around a change of prices."""
+    for i in range(int(g.joker_count)):
+        g.joker_sell[i] += sign * joker_worth(g, i)
+    for i in range(int(g.consumable_count)):
+        g.consumable_sell[i] += sign * consumable_worth(g, i)
+
+
+@jit
+def set_edition(g: Any, i: int, edition: int) -> None:
+    """A joker gets another edition, and is worth more or less."""
+    before = joker_worth(g, i)
+    g.joker_edition[i] = edition
+    g.joker_sell[i] += joker_worth(g, i) - before
+
+
+@jit
 def joker_room(g: Any) -> int:
     """Free joker slots; negative ones take none."""
     used = 0
@@ -161,7 +191,7 @@ def add_joker(g: Any, joker: int, edition: int, stickers: int) -> int:
         g.joker_extra[i] = 1
     elif joker == ids.J_LOYALTY_CARD:
         g.joker_extra[i] = int(g.hands_total)
-    g.joker_sell[i] = max(1, joker_price(g, joker, edition, stickers) // 2)
+    g.joker_sell[i] = joker_worth(g, i)
     g.joker_target[i] = i
     while_owned(g, joker, float(g.joker_value[i]), 1)
     return i
@@ -203,7 +233,7 @@ def duplicate_joker(g: Any, i: int) -> int:
     g.joker_count += 1
     _copy_place(g, i, k)
     if i64(g.joker_edition[k]) == ED_NEGATIVE:
-        g.joker_edition[k] = ED_NONE
+        set_edition(g, k, ED_NONE)
     if not joker_off(g, k):
         while_owned(g, i64(g.joker[k]), float(g.joker_value[k]), 1)
     return k
@@ -251,8 +281,7 @@ def add_consumable(g: Any, consumable: int, negative: bool) -> None:
     g.consumable_count += 1
     g.consumable[i] = consumable
     g.consumable_negative[i] = 1 if negative else 0
-    cost = price(g, int(tables.CONSUMABLE_COST[consumable]), ED_NEGATIVE if negative else ED_NONE)
-    g.consumable_sell[i] = max(1, cost // 2)
+    g.consumable_sell[i] = consumable_worth(g, i)
 
 
 @jit

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aleazero.games.balatro import bosses, cards, ids
+import numpy as np
+
+from aleazero.games.balatro import bosses, cards, ids, keys, rng
 from aleazero.games.balatro.jit import i64, jit
-from aleazero.games.balatro.layout import E_STONE, F_FACE_DOWN, MAX_HAND
+from aleazero.games.balatro.layout import AT_DECK, AT_HAND, E_STONE, F_FACE_DOWN, JACK, KING, MAX_CARDS, MAX_HAND
 
 
 @jit
@@ -45,6 +47,40 @@ def sort_hand(g: Any) -> None:
             g.hand[k] = g.hand[k - 1]
             k -= 1
         g.hand[k] = c
+
+
+@jit
+def hide_anew(g: Any) -> None:
+    """Face-down cards of the hand become others that nobody has seen, each at the place of one; The Mark's are faces.
+
+    The places that lie face down stay, so that nothing seen changes.
+    """
+    places = np.zeros(MAX_HAND, np.int64)
+    k = 0
+    for i in range(int(g.hand_count)):
+        if i64(g.card_flags[i64(g.hand[i])]) & F_FACE_DOWN != 0:
+            places[k] = i
+            k += 1
+    if k == 0:
+        return
+    marked = int(g.blind) == 2 and int(g.boss) == ids.B_MARK and cards.passives(g) & cards.P_PAREIDOLIA == 0
+    unseen = np.zeros(MAX_CARDS, np.int64)
+    n = 0
+    for c in range(int(g.card_count)):
+        hidden = i64(g.place[c]) == AT_HAND and i64(g.card_flags[c]) & F_FACE_DOWN != 0
+        if hidden or (i64(g.place[c]) == AT_DECK and (not marked or JACK <= cards.rank_of(g, c) <= KING)):
+            unseen[n] = c
+            n += 1
+    rng.shuffle(g, keys.K_SHUFFLE, unseen, n)
+    for i in range(n):
+        c = int(unseen[i])
+        if i < k:
+            g.card_flags[c] = i64(g.card_flags[c]) | F_FACE_DOWN
+            g.place[c] = AT_HAND
+            g.hand[int(places[i])] = c
+        else:
+            g.card_flags[c] = i64(g.card_flags[c]) & ~F_FACE_DOWN
+            g.place[c] = AT_DECK
 
 
 @jit

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from aleazero.core.errors import AleaError
-from aleazero.games.balatro import account, actions, facts, keys, rng, rounds, run
+from aleazero.core.errors import AleaError, ConfigError
+from aleazero.games.balatro import account, actions, dealing, facts, keys, rng, rounds, run
 from aleazero.games.balatro.cards import shuffle_deck
+from aleazero.games.balatro.conservation import broken_step
 from aleazero.games.balatro.invariants import broken_law
 from aleazero.games.balatro.jit import entry
 from aleazero.games.balatro.layout import (
@@ -45,6 +46,7 @@ _REASONS = {
 }
 
 
+LAST_ANTE = 12  # that is simulated
 _CHARACTERS = frozenset(rng.ALPHABET)
 
 
@@ -110,6 +112,7 @@ def _reseed(states: Any, seeds: Any, low: int, high: int) -> None:
     for b in range(low, high):
         g = states[b]
         rng.set_seed(g, seeds[b], 8)
+        dealing.hide_anew(g)
         shuffle_deck(g, keys.K_SHUFFLE)
 
 
@@ -135,11 +138,13 @@ def _random(masks: Any, words: Any, chosen: Any, moving: Any, low: int, high: in
 
 
 @entry
-def _laws(states: Any, moving: Any, laws: Any, low: int, high: int) -> None:
-    """The first law that each lane has broken, kept once there is one."""
+def _laws(before: Any, states: Any, chosen: Any, moving: Any, laws: Any, low: int, high: int) -> None:
+    """The first law that each lane has broken, by its state or by the step to it, kept once there is one."""
     for b in range(low, high):
         if moving[b] and laws[b] == 0:
             laws[b] = broken_law(states[b])
+            if laws[b] == 0:
+                laws[b] = broken_step(before[b], states[b], int(chosen[b]))
 
 
 @entry
@@ -180,7 +185,7 @@ def seed_text(number: int) -> str:
 def _letters(seeds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The characters of seeds `[n, 8]`, and how many each has `[n]`, all at once where all are well written."""
     rows = np.zeros((len(seeds), 8), np.int64)
-    joined = "".join(seeds)
+    joined = "".join(seeds) if all(isinstance(seed, str) for seed in seeds) else ""
     if len(joined) == 8 * len(seeds) and set(joined) <= _CHARACTERS and all(len(seed) == 8 for seed in seeds):
         rows[:] = np.frombuffer(joined.encode(), np.uint8).reshape(-1, 8)
         return rows, np.full(len(seeds), 8, np.int64)
@@ -198,6 +203,8 @@ class Batch:
         spread(_masks, len(states), threads, states, self.masks, self.over)
 
     def _hold(self, states: np.recarray, threads: int) -> None:
+        if threads < 1:
+            raise ConfigError(f"threads is {threads}; at least 1 is needed")
         self.states, self.threads = states, threads  # [B] records
         self.masks = np.zeros((len(states), actions.NUM_ACTIONS), np.bool_)  # [B, 1000]: what is legal
         self.over = np.zeros(len(states), np.bool_)  # [B]: the run has ended
@@ -227,6 +234,8 @@ class Batch:
         last_ante: int = 8,
     ) -> None:
         """New runs of these seeds in lanes `[n]`, whatever was played there."""
+        if not 1 <= last_ante <= LAST_ANTE:
+            raise ConfigError(f"last_ante is {last_ante}; it must be in 1..{LAST_ANTE}")
         rows, lengths = _letters(seeds)
         rules = np.array([facts.number("decks", deck), facts.number("stakes", stake) + 1, last_ante], np.int64)
         places = np.asarray(lanes, np.int64)
@@ -238,16 +247,34 @@ class Batch:
 
     def step(self, chosen: np.ndarray, moving: np.ndarray | None = None) -> None:
         """Plays one action `[B]` in every game, or in those that `moving` `[B]` names; finished games stay."""
-        lanes = np.ones(len(self), np.bool_) if moving is None else moving
-        given = self.states, chosen.astype(np.int64), lanes, self.masks, self.over
-        found = spread(_step, len(self), self.threads, *given)
-        wrong = [lane for lane in found if lane >= 0]
-        if wrong:
-            lane = int(wrong[0])
-            reason = _REASONS[int(self.states["error"][lane])]
+        stopped = self.try_step(chosen, moving)
+        if len(stopped):
+            lane = int(stopped[0])
+            action = int(np.asarray(chosen)[lane])
+            raise EngineError(f"game {lane}, action {action} ({actions.action_name(action)}): {self.why(lane)}")
+
+    def try_step(self, chosen: np.ndarray, moving: np.ndarray | None = None) -> np.ndarray:
+        """The same; the games `[n]` that stopped at it with an error, which `why` says, instead of raising it."""
+        found = np.asarray(chosen)
+        lanes = np.ones(len(self), np.bool_) if moving is None else np.asarray(moving)
+        if found.shape != (len(self),) or found.dtype.kind not in "iu" or lanes.shape != (len(self),):
             raise EngineError(
-                f"game {lane}, action {int(chosen[lane])} ({actions.action_name(int(chosen[lane]))}): {reason}"
+                f"actions of shape {found.shape} and type {found.dtype}, moving of shape {lanes.shape}; "
+                f"both are one for each of {len(self)} games, and actions are integers"
             )
+        beyond = lanes & ~self.over & ((found < 0) | (found >= actions.NUM_ACTIONS))
+        if beyond.any():
+            lane = int(np.flatnonzero(beyond)[0])
+            raise EngineError(f"game {lane}: action {int(found[lane])}; actions are 0 to {actions.NUM_ACTIONS - 1}")
+        before = self.states["error"].copy()
+        given = self.states, found.astype(np.int64), lanes.astype(np.bool_), self.masks, self.over
+        if max(spread(_step, len(self), self.threads, *given)) < 0:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero((self.states["error"] != 0) & (before == 0))
+
+    def why(self, lane: int) -> str:
+        """Why a game stopped; nothing where it did not."""
+        return _REASONS.get(int(self.states["error"][lane]), "")
 
     def random_actions(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A legal action of each game `[B]`, and which games still have one `[B]`; `words` `[B]` are moved on."""
@@ -272,8 +299,9 @@ class Batch:
                 target, money = self.states["target"], self.states["money"]
                 np.minimum(target, 1.0, out=target, where=moving)
                 np.maximum(money, 10, out=money, where=moving)
+            before = self.states.copy()
             spread(_step, len(self), self.threads, self.states, chosen, moving, self.masks, self.over)
-            spread(_laws, len(self), self.threads, self.states, moving, laws)
+            spread(_laws, len(self), self.threads, before, self.states, chosen, moving, laws)
             made += int(moving.sum())
         return made, laws
 
@@ -294,7 +322,8 @@ class Batch:
         self.states[lanes], self.masks[lanes], self.over[lanes] = other.states, other.masks, other.over
 
     def reseed(self, numbers: np.ndarray) -> None:
-        """Fresh random streams `[B]`, and the draw pile shuffled anew: nothing that is not seen stays known."""
+        """Fresh random streams `[B]`, the draw pile shuffled anew, its cards and those that lie face down exchanged:
+        nothing that is not seen stays known."""
         rows, _ = _letters([seed_text(int(number)) for number in numbers])
         spread(_reseed, len(self), self.threads, self.states, rows)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.games.balatro import actions, entities, facts, observe, text
-from aleazero.games.balatro.engine import Batch, cores, seed_text
+from aleazero.games.balatro.engine import LAST_ANTE, Batch, cores, seed_text, spread
 from aleazero.games.balatro.layout import P_OVER, RECORD
 from aleazero.games.balatro.observe import observe_batch
 from aleazero.games.balatro.rng import check_seed
@@ -66,12 +66,12 @@ class EnvConfig:
         facts.number("decks", self.deck)
         facts.number("stakes", self.stake)
         problems = []
-        if not 8 <= self.last_ante <= 12:
-            problems.append(f"last_ante is {self.last_ante}; it must be in 8..12")
+        if not _whole(self.last_ante) or not 8 <= self.last_ante <= LAST_ANTE:
+            problems.append(f"last_ante is {self.last_ante!r}; it must be a whole number in 8..{LAST_ANTE}")
         if self.illegal not in ("raise", "penalise"):
             problems.append(f"illegal is {self.illegal!r}; it must be 'raise' or 'penalise'")
-        if not self.penalty >= 0:
-            problems.append(f"penalty is {self.penalty}; it must be 0 or more")
+        if not isinstance(self.penalty, int | float) or not 0 <= self.penalty < np.inf:
+            problems.append(f"penalty is {self.penalty!r}; it must be a number, 0 or more")
         if problems:
             raise ConfigError("\n".join(problems))
         if self.seed is not None:
@@ -168,7 +168,8 @@ class BalatroEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore]
         super().reset(seed=seed)
         config = self.config
         drawn = seed_text(int(self.np_random.integers(0, 35**8)))
-        wanted = check_seed((options or {}).get("seed") or config.seed or drawn)
+        named = _seed_option(options)
+        wanted = check_seed(named if named is not None else config.seed or drawn)
         if config.mcp_client is not None:
             asked = {"seed": wanted, "deck": config.deck, "stake": config.stake, "last_ante": config.last_ante}
             self.batch = _outside(config.mcp_client, "balatro_start", asked)
@@ -180,6 +181,8 @@ class BalatroEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore]
         """One action; a point for every blind it beats."""
         if self.batch is None:
             raise ConfigError("step came before reset")
+        if not _whole(action):
+            raise IllegalAction(f"action {action!r} is no whole number; actions are 0 to {actions.NUM_ACTIONS - 1}")
         chosen = int(action)
         g = self.batch.states[0]
         over = int(g.phase) == P_OVER
@@ -209,7 +212,10 @@ class BalatroEnv(gymnasium.Env):  # type: ignore[misc, type-arg, unused-ignore]
 
 
 class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore]
-    """Many runs at once; a run that ended begins anew at the next step, whose action is not used."""
+    """Many runs at once; a run that ended begins anew at the next step, whose action is not used.
+
+    One that needs more room than a record has is truncated, and `info["error"]` says why.
+    """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as Gymnasium has it
 
@@ -220,25 +226,41 @@ class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore
         if self.config.mcp_client is not None:
             raise ConfigError("mcp_client plays one run: use BalatroEnv")
         self.num_envs = num_envs
-        self.threads = threads or cores()
+        self.threads = cores() if threads is None else threads
         self.single_observation_space = observation_space()
         self.single_action_space = spaces.Discrete(actions.NUM_ACTIONS)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.batch: Batch | None = None
         self._over = np.zeros(num_envs, np.bool_)
+        self._own: list[np.random.Generator] | None = None  # of each run, where each was given a seed
         self._rules = self.config.deck, self.config.stake, self.config.last_ante
 
-    def _seeds(self, count: int) -> list[str]:
-        drawn = [seed_text(int(n)) for n in self.np_random.integers(0, 35**8, count)]
-        return [self.config.seed] * count if self.config.seed else drawn
+    def _seeds(self, lanes: Sequence[int]) -> list[str]:
+        if self.config.seed:
+            return [self.config.seed] * len(lanes)
+        if self._own is not None:
+            return [seed_text(int(self._own[lane].integers(0, 35**8))) for lane in lanes]
+        return [seed_text(int(n)) for n in self.np_random.integers(0, 35**8, len(lanes))]
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """New runs."""
-        super().reset(seed=seed if not isinstance(seed, list) else seed[0])
-        self.batch = Batch.start(self._seeds(self.num_envs), *self._rules, self.threads)
+        """New runs. A list of seeds has one for each run, which is then as in a `BalatroEnv` of its own;
+        `options={"seed": ...}` names the run's seed, or a list of them."""
+        self._own = None
+        if seed is None or isinstance(seed, int | np.integer):
+            super().reset(seed=seed)
+        else:
+            self._count("seed", seed)
+            self._own = [gymnasium.utils.seeding.np_random(one)[0] for one in seed]
+        named = _seed_option(options)
+        if named is None:
+            wanted = self._seeds(range(self.num_envs))
+        else:
+            wanted = [named] * self.num_envs if isinstance(named, str) else list(named)
+            self._count("options['seed']", wanted)
+        self.batch = Batch.start(wanted, *self._rules, self.threads)
         self._over[:] = False
         return observe_all(self.batch, self.config.memgraph_client), {}
 
@@ -248,6 +270,9 @@ class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore
         """One action in every run."""
         if self.batch is None:
             raise ConfigError("step came before reset")
+        self._count("actions", actions)
+        if np.asarray(actions).dtype.kind not in "iu":
+            raise IllegalAction(f"actions are of type {np.asarray(actions).dtype}; they must be whole numbers")
         batch, chosen = self.batch, np.asarray(actions, np.int64)
         within = (chosen >= 0) & (chosen < batch.masks.shape[1])
         legal = within & batch.masks[np.arange(self.num_envs), np.where(within, chosen, 0)]
@@ -259,16 +284,37 @@ class BalatroVectorEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore
                 raise IllegalAction("\n".join(f"run {b}: {why}" for b, why in whys.items()))
             info["illegal"] = np.array([whys.get(b, "") for b in range(self.num_envs)], dtype=object)
         moving = legal & ~self._over
-        batch.step(np.where(moving, chosen, 0), moving)
+        stopped = batch.try_step(np.where(moving, chosen, 0), moving)
         rewards = np.where(moving, batch.states["gained"], 0).astype(np.float64)
         rewards[wrong] = -self.config.penalty
         if self._over.any():
             lanes = np.flatnonzero(self._over)
-            batch.restart(lanes, self._seeds(len(lanes)), *self._rules)
-        ended = batch.over & ~self._over
-        self._over = ended.copy()
+            batch.restart(lanes, self._seeds(lanes.tolist()), *self._rules)
+        ended, cut = batch.over & ~self._over, np.zeros(self.num_envs, np.bool_)
+        if len(stopped):  # a run that no record holds ends alone: the others go on
+            cut[stopped] = True
+            info["error"] = np.array([batch.why(b) if cut[b] else "" for b in range(self.num_envs)], dtype=object)
+        self._over = ended | cut
         info["ante"], info["rounds"] = batch.states["ante"].copy(), batch.states["beaten"].copy()
-        return observe_all(batch, self.config.memgraph_client), rewards, ended, np.zeros(self.num_envs, np.bool_), info
+        return observe_all(batch, self.config.memgraph_client), rewards, ended, cut, info
+
+    def _count(self, what: str, given: Any) -> None:
+        if np.shape(given) != (self.num_envs,):
+            raise ConfigError(f"{what} has the shape {np.shape(given)}; there are {self.num_envs} runs")
+
+
+def _whole(value: Any) -> bool:
+    """A whole number, Python's or NumPy's."""
+    kind = np.asarray(value).dtype.kind
+    return np.ndim(value) == 0 and kind in "iu"
+
+
+def _seed_option(options: Mapping[str, Any] | None) -> Any:
+    """The seed that options name; None where they name none."""
+    unknown = [str(UnknownName("option of reset", str(name), ["seed"])) for name in options or {} if name != "seed"]
+    if unknown:
+        raise ConfigError("\n".join(unknown))
+    return (options or {}).get("seed")
 
 
 def _config_of(values: Mapping[str, Any]) -> EnvConfig:

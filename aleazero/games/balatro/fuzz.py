@@ -34,6 +34,8 @@ class Fuzzed:
     broken: dict[str, int]  # law and how many runs broke it
     overflows: int  # runs that needed more room than a record has
     sample: str  # "equal", "different" or "not compared"
+    decks: int = 0  # how many were played
+    stakes: int = 0
 
     @property
     def fine(self) -> bool:
@@ -49,10 +51,11 @@ def fuzz(decisions: int, seed: int = 1, threads: int = 0, sample_runs: int = 2) 
     broken: dict[str, int] = {}
     overflows = 0
     while made < decisions:
-        deck, stake = decks[number % len(decks)]["name"], stakes[(number // len(decks)) % len(stakes)]["name"]
+        # 15 and 8 have no common divisor: after 120 rounds every deck has met every stake.
+        deck, stake = decks[number % len(decks)]["name"], stakes[number % len(stakes)]["name"]
         seeds = [seed_text(seed * 1_000_000_007 + number * 6007 + i * 97) for i in range(RUNS)]
         batch = Batch.start(seeds, deck, stake, 12, threads or cores())
-        steps, laws = batch.wander(STEPS, seed + number, charmed=number % 2 == 0)
+        steps, laws = batch.wander(STEPS, seed + number, charmed=number // len(stakes) % 2 == 0)
         made, runs, number = made + steps, runs + RUNS, number + 1
         antes.append(batch.states["ante"].copy())
         overflows += int((batch.states["error"] != 0).sum())
@@ -60,7 +63,8 @@ def fuzz(decisions: int, seed: int = 1, threads: int = 0, sample_runs: int = 2) 
             broken[LAWS[int(law)]] = broken.get(LAWS[int(law)], 0) + 1
     reached = np.concatenate(antes)
     equal = _compare(seed, sample_runs) if sample_runs else "not compared"
-    return Fuzzed(made, runs, float(reached.mean()), int(reached.max()), broken, overflows, equal)
+    met = min(number, len(decks)), min(number, len(stakes))
+    return Fuzzed(made, runs, float(reached.mean()), int(reached.max()), broken, overflows, equal, *met)
 
 
 def sample(seed: int, runs: int, steps: int) -> str:

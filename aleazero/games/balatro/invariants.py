@@ -34,6 +34,10 @@ LAWS = (
     "outside a round nothing is held, played or discarded",
     "a joker is not eternal and perishable at once",
     "a round that goes on has hands left and is not won yet",
+    # Of steps, not of states: `conservation`.
+    "debts come from what may be owed, from a boss or from rents",
+    "what is bought, sold or moved costs its price",
+    "cards are made and destroyed by what makes and destroys cards",
 )
 
 

@@ -38,6 +38,8 @@ _MANTISSA = _U(2**52 - 1)
 
 def check_seed(seed: str) -> str:
     """The seed as the game reads it: upper case, a typed 0 is an O. Others are rejected with the alphabet."""
+    if not isinstance(seed, str):
+        raise ConfigError(f"seed {seed!r} is no text: a seed is 1 to 8 characters of {ALPHABET} (0 is read as O)")
     text = seed.strip().upper().replace("0", "O")
     wrong = sorted({letter for letter in text if letter not in ALPHABET})
     if wrong or not 1 <= len(text) <= 8:

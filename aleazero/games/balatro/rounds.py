@@ -204,7 +204,7 @@ def play(g: Any, bits: int) -> None:
             g.place[int(chosen[i])] = AT_DISCARDED
     g.played_count = 0
     if float(g.round_score) >= float(g.target):
-        end_round(g)
+        end_round(g, False)
     elif int(g.hands_left) <= 0:
         _out_of_hands(g)
     else:
@@ -275,17 +275,21 @@ def _out_of_hands(g: Any) -> None:
     for j in range(int(g.joker_count)):
         if close and i64(g.joker[j]) == ids.J_MR_BONES and not joker_off(g, j):
             create.remove_joker(g, j)
-            end_round(g)
+            end_round(g, True)
             return
     lose(g)
 
 
 @jit
-def end_round(g: Any) -> None:
-    """The blind is beaten: jokers, held cards, stickers, pay, then the shop or the end of the run."""
+def end_round(g: Any, saved: bool) -> None:
+    """The blind is over: jokers, held cards, stickers, pay, then the shop or the end of the run.
+
+    It was beaten, or Mr. Bones has saved the run: then it counts as not beaten, and has no reward.
+    """
     boss = int(g.blind) == 2
-    g.beaten += 1
-    g.gained += 1
+    if not saved:
+        g.beaten += 1
+        g.gained += 1
     jokers_events.round_ended(g, boss)
     _held_at_end(g)
     for j in range(int(g.joker_count)):
@@ -296,7 +300,7 @@ def end_round(g: Any) -> None:
                 create.while_owned(g, i64(g.joker[j]), float(g.joker_value[j]), -1)
             g.joker_perish[j] -= 1
     g.unused_discards += max(0, int(g.discards_left))
-    pay = round_pay(g)
+    pay = round_pay(g, saved)
     if boss and int(g.boss) == ids.B_MANACLE and int(g.boss_took) != 0:
         g.hand_size += 1
     g.hand_size -= int(g.round_hand_size)
@@ -339,10 +343,10 @@ def _boss_rewards(g: Any) -> int:
 
 
 @jit
-def round_pay(g: Any) -> int:
+def round_pay(g: Any, saved: bool) -> int:
     """Reward, hands left, interest and jokers."""
     pay = int(tables.BLIND_REWARD[blind_number(g)])
-    if int(g.blind) == 0 and int(g.stake) >= 2:
+    if saved or (int(g.blind) == 0 and int(g.stake) >= 2):
         pay = 0
     pay += max(0, int(g.hands_left)) * (2 if int(g.deck) == ids.D_GREEN else 1)
     if int(g.deck) == ids.D_GREEN:

@@ -69,11 +69,11 @@ def read(path: Path) -> SavedRun:
         problems.append(f"last_ante is {content.get('last_ante')!r}; it must be in 8..12")
     for kind, key in (("decks", "deck"), ("stakes", "stake")):
         try:
-            facts.number(kind, str(content.get(key)))
+            facts.number(kind, content.get(key, ""))
         except AleaError as error:
             problems.append(str(error))
     try:
-        check_seed(str(content.get("seed")))
+        check_seed(content.get("seed", ""))
     except AleaError as error:
         problems.append(str(error))
     if problems:

@@ -112,7 +112,9 @@ def buy_voucher(g: Any, extra: bool) -> None:
         g.voucher_extra = 0
     else:
         g.voucher = 0
+    create.worth_counts(g, -1)
     run.redeem(g, voucher)
+    create.worth_counts(g, 1)
     if voucher == ids.V_OVERSTOCK_NORM or voucher == ids.V_OVERSTOCK_PLUS:
         shop.add_to_shelf(g)
     elif voucher == ids.V_CLEARANCE_SALE or voucher == ids.V_LIQUIDATION:

@@ -80,8 +80,8 @@ def _draws(states: Any, name: str, seed: str) -> Iterator[tuple[float, float, fl
             yield _draw(states, found[0], found[2])
     state = _hash(text_bytes(name + seed))
     while True:
-        state, *drawn = _draw_any(state, float(states["hashed_seed"][0]))
-        yield tuple(drawn)
+        state, drawn, first, second = _draw_any(state, float(states["hashed_seed"][0]))
+        yield drawn, first, second
 
 
 def differences(vector: dict[str, Any]) -> list[str]:

@@ -6,15 +6,17 @@ import json
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.games.balatro import actions, facts, invariants
+from aleazero.games.balatro import actions, facts, invariants, rounds
 from aleazero.games.balatro.coverage import coverage
 from aleazero.games.balatro.engine import Batch, EngineError, random_words, replay, seed_text
-from aleazero.games.balatro.layout import P_OVER
+from aleazero.games.balatro.env import observe_all
+from aleazero.games.balatro.layout import F_FACE_DOWN, P_OVER
 from aleazero.games.balatro.observe import observe_batch
 from aleazero.games.balatro.verify import verify
 
@@ -63,6 +65,48 @@ def test_snapshots_go_on_as_the_games_they_were_taken_of() -> None:
     assert again.snapshot() == batch.snapshot()
 
 
+def hidden_hand(boss: str, plays: int = 0) -> Batch:
+    """Of the first seed whose hand has some face down."""
+    for number in range(1000):
+        batch = Batch.start([seed_text(number * 7919)])
+        g = batch.states[0]
+        g.blind, g.boss = 2, facts.number("blinds", boss)
+        rounds.start_blind(g)
+        g.target = 1e9
+        for _ in range(plays):
+            rounds.play(g, 0b11111)
+        if any(hidden for _, _, hidden in fronts(g)):
+            return Batch(batch.states)
+    raise AssertionError(boss)
+
+
+def fronts(g: Any) -> list[tuple[int, int, bool]]:
+    held = [int(c) for c in g.hand[: int(g.hand_count)]]
+    return [(int(g.rank[c]), int(g.suit[c]), bool(int(g.card_flags[c]) & F_FACE_DOWN)) for c in held]
+
+
+@pytest.mark.parametrize(("boss", "plays"), [("The House", 0), ("The Mark", 0), ("The Fish", 1), ("The Wheel", 1)])
+def test_reseeding_exchanges_what_lies_face_down_and_shows_nothing(boss: str, plays: int) -> None:
+    batch = hidden_hand(boss, plays)
+    seen, before = observe_all(batch, None), fronts(batch.states[0])
+    down = [place for place, (_, _, hidden) in enumerate(before) if hidden]
+    assert down
+    found: list[set[tuple[int, int]]] = [set() for _ in before]
+    for number in range(30):
+        other = batch.copy()
+        other.reseed(np.array([number]))
+        g = other.states[0]
+        assert invariants.broken_law(g) == 0
+        for name, rows in observe_all(other, None).items():
+            np.testing.assert_array_equal(rows, seen[name], err_msg=name)
+        for place, (rank, suit, hidden) in enumerate(fronts(g)):
+            assert hidden == (place in down)
+            found[place].add((rank, suit))
+            assert boss != "The Mark" or not hidden or 11 <= rank <= 13, "The Mark hides faces"
+    for place, cards_there in enumerate(found):
+        assert (len(cards_there) > 5) == (place in down)
+
+
 def test_reseeding_keeps_what_is_seen_and_changes_what_comes() -> None:
     batch = Batch.start(["ALEEB"])
     batch.step(np.array([actions.A_SELECT_BLIND]))
@@ -79,6 +123,39 @@ def test_an_illegal_action_is_named() -> None:
     batch = Batch.start(["ALEEB"])
     with pytest.raises(EngineError, match=r"leave_shop.*not legal"):
         batch.step(np.array([actions.A_LEAVE_SHOP]))
+
+
+def test_actions_that_are_none_change_nothing() -> None:
+    batch = Batch.start(["ALEEB", "ALEEB"])
+    before = batch.snapshot()
+    start = actions.A_SELECT_BLIND
+    for chosen, why in (
+        ([start, 1000], "game 1: action 1000; actions are 0 to 999"),
+        ([1000 + start, start], f"game 0: action {1000 + start}"),
+        ([start - 1000, start], f"game 0: action {start - 1000}"),
+        ([start], r"shape \(1,\)"),
+        ([start] * 3, "2 games"),
+        ([float(start)] * 2, "integers"),
+    ):
+        with pytest.raises(EngineError, match=why):
+            batch.step(np.array(chosen))
+        with pytest.raises(EngineError):
+            batch.step(np.array([start, start]), np.array([True]))
+        assert batch.snapshot() == before
+    batch.step(np.array([start, -5]), np.array([True, False]))  # nobody asks for the second
+    with pytest.raises(EngineError, match="action 1560"):
+        replay("ALEEB", [start, 1560])
+
+
+def test_threads_and_antes_that_are_none_are_refused() -> None:
+    for threads in (0, -1):
+        with pytest.raises(ConfigError, match=f"threads is {threads}; at least 1"):
+            Batch.start(["ALEEB"], threads=threads)
+    for ante in (0, 13, 99):
+        with pytest.raises(ConfigError, match=f"last_ante is {ante}"):
+            Batch.start(["ALEEB"], last_ante=ante)
+    with pytest.raises(ConfigError, match="5 is no text"):
+        Batch.start(["ALEEB", 5])  # type: ignore[list-item]
 
 
 def test_bad_names_and_seeds() -> None:

@@ -13,7 +13,7 @@ from aleazero.core.errors import AleaError, ConfigError, UnknownName
 from aleazero.games.balatro import actions, entities, ids
 from aleazero.games.balatro.engine import Batch
 from aleazero.games.balatro.env import BalatroEnv, BalatroVectorEnv, EnvConfig, IllegalAction, observation_space
-from aleazero.games.balatro.layout import F_FACE_DOWN, P_OVER
+from aleazero.games.balatro.layout import AT_DECK, F_FACE_DOWN, MAX_CARDS, P_OVER
 
 
 def test_the_environment_passes_gymnasium_s_checker() -> None:
@@ -191,3 +191,76 @@ def test_a_step_before_reset_or_after_the_end_says_so() -> None:
     env.batch.states["phase"] = P_OVER
     with pytest.raises(AleaError, match="the run is over"):
         env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"seed": 5}, "seed 5 is no text"),
+        ({"last_ante": "8"}, "last_ante is '8'"),
+        ({"last_ante": 8.5}, r"last_ante is 8\.5"),
+        ({"penalty": "a"}, "penalty is 'a'"),
+        ({"deck": None}, "unknown deck 'None'"),
+    ],
+)
+def test_settings_of_wrong_types_are_named(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(AleaError, match=named):
+        BalatroEnv(settings)
+
+
+def test_wrong_types_at_reset_and_step_are_named() -> None:
+    env = BalatroEnv({"seed": "ALEEB"})
+    with pytest.raises(ConfigError, match="seed 5 is no text"):
+        env.reset(options={"seed": 5})
+    with pytest.raises(ConfigError, match=r"'sed'.*did you mean 'seed'"):
+        env.reset(options={"sed": "ALEEB"})
+    env.reset()
+    for action in (560.7, "x", None, np.array([560]), True):
+        with pytest.raises(IllegalAction, match="is no whole number"):
+            env.step(action)
+    env.step(np.int64(560))
+
+
+def test_a_list_of_seeds_has_one_for_each_run() -> None:
+    def first(*seeds: int) -> list[str]:
+        env = BalatroVectorEnv(len(seeds), threads=1)
+        env.reset(seed=list(seeds))
+        assert env.batch is not None
+        return [bytes(row.astype(np.uint8)).decode() for row in env.batch.states["seed"]]
+
+    assert first(1, 2) != first(1, 3)
+    assert first(1, 2)[0] == first(1, 3)[0] == BalatroEnv().reset(seed=1)[1]["seed"]
+    env = BalatroVectorEnv(2, threads=1)
+    env.reset(options={"seed": ["ALEEB", "ZZ9"]})
+    assert env.batch is not None
+    assert [bytes(row[:3].astype(np.uint8)) for row in env.batch.states["seed"]] == [b"ALE", b"ZZ9"]
+    for bad in ({"seed": [1]}, {"options": {"seed": ["ALEEB"]}}):
+        with pytest.raises(ConfigError, match="there are 2 runs"):
+            env.reset(**bad)
+    env.reset()
+    with pytest.raises(ConfigError, match="there are 2 runs"):
+        env.step(np.array([560]))
+    with pytest.raises(IllegalAction, match="whole numbers"):
+        env.step(np.array([560.0, 560.0]))
+
+
+def test_a_run_that_no_record_holds_ends_alone() -> None:
+    env = BalatroVectorEnv(2, {"seed": "ALEEB"}, threads=1)
+    env.reset()
+    assert env.batch is not None
+    g = env.batch.states[0]
+    g.joker[0], g.joker_count = ids.J_MARBLE, 1
+    for c in range(52, MAX_CARDS):
+        g.rank[c], g.suit[c], g.place[c], g.draw_pile[c] = 5, 1, AT_DECK, c
+    g.card_count = g.deck_count = MAX_CARDS
+    start = actions.A_SELECT_BLIND
+    seen, _, over, cut, info = env.step(np.array([start, start]))
+    assert (over.tolist(), cut.tolist()) == ([False, False], [True, False])
+    assert info["error"].tolist() == ["more playing cards than the record has room for", ""]
+    assert not seen["action_mask"][0].any()
+    seen, _, over, cut, info = env.step(np.array([0, 0]))  # the first begins anew, the second plays a card
+    assert not over.any()
+    assert not cut.any()
+    assert "error" not in info
+    assert seen["action_mask"][0, start] == 1
+    assert int(env.batch.states["hands_played"][1]) == 1

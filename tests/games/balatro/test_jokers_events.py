@@ -11,6 +11,7 @@ from aleazero.games.balatro import actions, create, facts, ids, jokers_events, p
 from aleazero.games.balatro.cards import odds
 from aleazero.games.balatro.layout import (
     ED_NEGATIVE,
+    ED_POLY,
     G_CONSUMABLE,
     P_BLIND,
     P_OVER,
@@ -197,7 +198,7 @@ def test_satellite_moon_and_delayed_gratification() -> None:
     assert jokers_events.payout(game("Satellite", planets_seen=0b1011)) == 3
     assert jokers_events.payout(game("Delayed Gratification", discards_used=1)) == 0
     plain, moon = game(money=20), game("To the Moon", money=20)
-    assert rounds.round_pay(moon) - rounds.round_pay(plain) == 4
+    assert rounds.round_pay(moon, False) - rounds.round_pay(plain, False) == 4
 
 
 def test_jokers_at_the_end_of_a_round() -> None:
@@ -363,3 +364,29 @@ def test_delayed_cards_and_draws_are_conserved() -> None:
     deal(g, "HK")
     assert everything(g) == 53
     assert actions.NUM_SUBSETS == 218
+
+
+def test_mr_bones_saves_the_run_and_not_the_blind() -> None:
+    """What is left of the pay: interest. No reward, and no point."""
+    won, saved = game("", "HK", hands_left=1, target=15.0, money=12), game("Mr. Bones", "HK", hands_left=1, target=60.0)
+    saved.money = 12
+    for g in (won, saved):
+        rounds.play(g, 1)
+        assert int(g.phase) == P_SHOP
+    assert (int(won.cashout), int(won.beaten), int(won.gained)) == (3 + 2, 1, 1)
+    assert (int(saved.cashout), int(saved.beaten), int(saved.gained)) == (2, 0, 0)
+
+
+def test_sell_values_follow_editions_and_discounts_and_keep_what_was_gained() -> None:
+    g = game("Joker, Blueprint, Gift Card, Negative Egg")
+    create.add_consumable(g, ids.C_FOOL, False)
+    assert [int(g.joker_sell[i]) for i in range(4)] == [1, 5, 3, 4]
+    g.joker_sell[1] += 7  # gained by gifts
+    create.set_edition(g, 0, ED_POLY)
+    assert int(g.joker_sell[0]) == 3  # 2 + 5, halved
+    create.duplicate_joker(g, 3)
+    assert int(g.joker_sell[4]) == 2, "the copy is not Negative"
+    g.money, g.voucher = 100, ids.V_LIQUIDATION
+    trade.buy_voucher(g, False)
+    assert [int(g.joker_sell[i]) for i in range(5)] == [1, 2 + 7, 1, 2, 1]
+    assert int(g.consumable_sell[0]) == 1

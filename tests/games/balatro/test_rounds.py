@@ -333,8 +333,8 @@ def test_vouchers_that_change_the_shop() -> None:
     assert [pools.edition_rate(owning(n)) for n in ("Hone", "Glow Up")] == [2, 4]
     assert shop.rates(owning("Tarot Merchant", "Planet Tycoon", "Magic Trick"))[1:4] == (9.6, 32, 4)
     assert shop.rates(owning("Tarot Tycoon", "Planet Merchant"))[1:3] == (32, 9.6)
-    assert rounds.round_pay(owning("Seed Money")) == 3 + 4 + 10
-    assert rounds.round_pay(owning("Money Tree")) == 3 + 4 + 20
+    assert rounds.round_pay(owning("Seed Money"), False) == 3 + 4 + 10
+    assert rounds.round_pay(owning("Money Tree"), False) == 3 + 4 + 20
     g = owning("Telescope")
     g.plays[6] = 3
     tags.open_pack(g, facts.number("packs", "Celestial Pack"), P_SHOP)

@@ -53,8 +53,8 @@ def _numbers(kind: str) -> dict[str, int]:
 def number(kind: str, name: str) -> int:
     """The number of a thing by its name; an unknown one raises with the nearest match."""
     known = _numbers(kind)
-    if name not in known:
-        raise UnknownName(kind.removesuffix("s"), name, known)
+    if not isinstance(name, str) or name not in known:
+        raise UnknownName(kind.removesuffix("s"), str(name), known)
     return known[name]
 
 
