@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from aleazero.core.errors import ConfigError
 from aleazero.monitor.panels import JOB
 from aleazero.observe.catalogue import PREFIX, metric_of
 
@@ -70,7 +72,7 @@ def prometheus_settings(targets: Path, rules: Path, http_sd: Sequence[str] = ())
     seconds = f"{SCRAPE_SECONDS}s"
     found: dict[str, Any] = {
         "job_name": JOB,
-        "file_sd_configs": [{"files": [f"{targets.resolve()}/*.json"], "refresh_interval": seconds}],
+        "file_sd_configs": [{"files": [f"{_literal(targets.resolve())}/*.json"], "refresh_interval": seconds}],
     }
     if http_sd:
         found["http_sd_configs"] = [{"url": url, "refresh_interval": seconds} for url in http_sd]
@@ -80,6 +82,13 @@ def prometheus_settings(targets: Path, rules: Path, http_sd: Sequence[str] = ())
         "scrape_configs": [found],
     }
     return json.dumps(settings, indent=1) + "\n"
+
+
+def _literal(path: Path) -> str:
+    """A folder's path where a pattern is asked for; Prometheus takes no star before the last name."""
+    if "*" in str(path):
+        raise ConfigError(f"{str(path)!r} has a '*', and Prometheus watches no such folder: keep runs elsewhere (--runs)")
+    return re.sub(r"([?\[\\])", r"\\\1", str(path))
 
 
 def _rule(name: str, expr: str, wait: str, severity: str, summary: str, description: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -50,7 +52,24 @@ class Service:
 def up(desk: Desk, ports: dict[str, int] | None = None) -> list[Service]:
     """Starts what is installed and does not run yet; Prometheus reads its settings again if it does."""
     wanted = {**PORTS, **(ports or {})}
-    desk.folder.mkdir(parents=True, exist_ok=True)
+    _psutil()  # before anything is started that nobody could stop without it
+    try:
+        desk.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MonitorError(f"{desk.folder} cannot be used: {error}; name another folder by --runs") from error
+    with _alone(desk):
+        return _up(desk, wanted)
+
+
+@contextlib.contextmanager
+def _alone(desk: Desk) -> Iterator[None]:
+    """One at a time: of two that start the same program, one would be forgotten."""
+    with open(desk.folder / "monitor.lock", "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _up(desk: Desk, wanted: dict[str, int]) -> list[Service]:
     _forget_dead_targets(desk)
     known, found = _known(desk), []
     for name in PORTS:
@@ -77,14 +96,17 @@ def up(desk: Desk, ports: dict[str, int] | None = None) -> list[Service]:
 
 def down(desk: Desk) -> list[Service]:
     """Stops what `up` has started; what is not there any more is no error."""
+    if not desk.folder.is_dir():
+        return []
     found = []
-    for name, entry in _known(desk).items():
-        if _alive(entry):
-            _stop(entry)
-            found.append(Service(name, None, "stopped"))
-        else:
-            found.append(Service(name, None, "had ended already"))
-    (desk.folder / "monitor.json").unlink(missing_ok=True)
+    with _alone(desk):
+        for name, entry in _known(desk).items():
+            if _alive(entry):
+                _stop(entry)
+                found.append(Service(name, None, "stopped"))
+            else:
+                found.append(Service(name, None, "had ended already"))
+        (desk.folder / "monitor.json").unlink(missing_ok=True)
     return found
 
 
@@ -113,6 +135,8 @@ def _start(name: str, program: Program, desk: Desk, port: int) -> dict[str, Any]
             how = f"ended with code {code}" if code is not None else f"does not answer at {url}"
             raise MonitorError(f"{name} {how}; the end of {log}:\n{tail}")
         time.sleep(0.1)
+    if process.poll() is not None:
+        raise MonitorError(f"{name} ended with code {process.poll()}, and something else answers at {url}; see {log}")
     return {"pid": process.pid, "began": _psutil().Process(process.pid).create_time(), "port": port, "url": url}
 
 

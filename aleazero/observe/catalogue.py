@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from aleazero.core.errors import UnknownName
 
 PREFIX = "alea"
 MOST_SERIES = 32  # of one metric: label values that came first go first
+MOST_WORKERS = 256  # of a metric that each worker has
 LONGEST_LABEL = 64
 _PREFIX = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -45,7 +47,7 @@ class Metric:
             if entry:
                 value = value.get(entry)
             else:
-                for key, number in list(value.items())[:MOST_SERIES]:
+                for key, number in list(value.items())[: self.most]:
                     yield (*self._series(record, self.labels[:-1]), _label(key)), float(number) * self.scale
                 return
         if isinstance(value, int | float):
@@ -55,6 +57,11 @@ class Metric:
     def has_entries(self) -> bool:
         """Whether one report says everything that there is of this metric."""
         return bool(self.labels) and self.labels[-1] in _ENTRIES
+
+    @property
+    def most(self) -> int:
+        """How many series of it there are at most."""
+        return MOST_WORKERS if "worker" in self.labels else MOST_SERIES
 
     def _series(self, record: Mapping[str, Any], labels: tuple[str, ...]) -> Series:
         return tuple(_label(record.get(label, "")) for label in labels)
@@ -74,9 +81,11 @@ _ENTRIES = (
 
 
 def _label(value: object) -> str:
-    """A bounded label: `run:NAME@STEP` is the same opponent at every step."""
+    """A bounded label; of a long one the end is a hash, so that two that begin alike stay two."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return re.sub(r"@\d+", "", text)[:LONGEST_LABEL]
+    if len(text) <= LONGEST_LABEL:
+        return text
+    return f"{text[: LONGEST_LABEL - 9]}~{zlib.crc32(text.encode()):08x}"
 
 
 def _gauge(name: str, help: str, report: str, field: str, *labels: str, scale: float = 1.0) -> Metric:

@@ -1,7 +1,7 @@
 """Reports for Prometheus: the newest number of every metric in the catalogue, and the page that is scraped.
 
 A scrape never waits for a report, nor a report for a scrape. However many opponents, versions and workers come and go,
-a metric has at most `MOST_SERIES` series. Knows the catalogue; no metric by name.
+a metric has at most `Metric.most` series. Knows the catalogue; no metric by name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from aleazero.core.errors import MissingExtra
-from aleazero.observe.catalogue import CATALOGUE, MOST_SERIES, PREFIX, Metric, Series
+from aleazero.observe.catalogue import CATALOGUE, PREFIX, Metric, Series
 from aleazero.observe.reports import Report
 
 PATH = "/metrics"
@@ -77,5 +77,5 @@ class PrometheusSink:
         for labels, value in metric.values(record):
             series[labels] = series.get(labels, 0.0) + value if not metric.field else value
             series.move_to_end(labels)
-        while len(series) > MOST_SERIES:
+        while len(series) > metric.most:
             series.popitem(last=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aleazero.core.errors import ConfigError
 from aleazero.monitor.dashboards import DATASOURCE, as_json, dashboard_files
 from aleazero.monitor.panels import dashboards
 from aleazero.monitor.rules import alert_rules, prometheus_settings
@@ -95,6 +96,16 @@ def test_promtool_accepts_rules_and_settings(tmp_path: Path) -> None:
     (tmp_path / "prometheus.yml").write_text(settings)
     assert "5 rules found" in promtool("check", "rules", tmp_path / "rules.yml")
     assert "SUCCESS" in promtool("check", "config", tmp_path / "prometheus.yml")
+
+
+def test_a_folder_with_letters_of_patterns_is_meant_as_it_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "d4 [x]?"
+    (pattern,) = json.loads(prometheus_settings(folder, tmp_path / "rules.yml"))["scrape_configs"][0][
+        "file_sd_configs"
+    ][0]["files"]
+    assert pattern == f"{tmp_path}/d4 \\[x]\\?/*.json"
+    with pytest.raises(ConfigError, match=r"has a '\*'"):
+        prometheus_settings(tmp_path / "a*b", tmp_path / "rules.yml")
 
 
 def series(text: str, values: str) -> dict[str, str]:

@@ -11,11 +11,13 @@ import stat
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from aleazero.cli.main import run
+from aleazero.core.errors import MissingExtra
 from aleazero.monitor import services
 from aleazero.monitor.programs import Desk, keep_password, write_provisioning
 from aleazero.monitor.services import MonitorError, down, up
@@ -176,3 +178,29 @@ def test_files_for_a_grafana_of_ones_own(tmp_path: Path, capsys: pytest.CaptureF
     assert sorted(written) == sorted(str(path) for path in (tmp_path / "out").iterdir())
     assert len(written) == 8
     assert shutil.which("prometheus") is None or "bgai_alarms_total" in (tmp_path / "out" / "rules.yml").read_text()
+
+
+def test_two_that_start_at_once_start_one(tmp_path: Path, programs: Path) -> None:
+    put(programs, "grafana-server", STAND_IN.format(python=sys.executable))
+    desk = Desk(tmp_path, "127.0.0.1", "alea")
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(up, desk, FREE) for _ in range(2)]
+        said = sorted(service.said for job in jobs for service in job.result() if service.name == "grafana")
+    entry = json.loads((desk.folder / "monitor.json").read_text())["grafana"]
+    assert [service.said for service in down(desk)] == ["stopped"]
+    assert said == ["runs already", "started"]
+    assert not psutil.pid_exists(entry["pid"])
+
+
+def test_without_psutil_nothing_is_started(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(programs, "grafana-server", f"#!{sys.executable}\nopen({str(tmp_path / 'began')!r}, 'w')\n")
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    with pytest.raises(MissingExtra, match="psutil"):
+        up(Desk(tmp_path, "127.0.0.1", "alea"), FREE)
+    assert not (tmp_path / "began").exists()
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, programs: Path) -> None:
+    (tmp_path / ".desk").write_text("")
+    with pytest.raises(MonitorError, match=r"\.desk cannot be used"):
+        up(Desk(tmp_path, "127.0.0.1", "alea"), FREE)

@@ -11,6 +11,7 @@ from aleazero.core.errors import UnknownName
 from aleazero.observe import reports
 from aleazero.observe.catalogue import CATALOGUE, LONGEST_LABEL, MOST_SERIES, metric_of, prefix_problems
 from tests.observe import examples
+from tests.observe.test_prometheus import workers as examples_workers
 
 KINDS = {
     report.kind: report
@@ -63,7 +64,7 @@ def test_numbers_and_labels():
     assert list(metric_of("training_last_report_timestamp_seconds").values(record)) == [((), 12.5)]
     assert list(metric_of("games_per_minute").values(examples.selfplay().as_dict())) == [((), 750.0)]
     match = examples.match(opponent="run:old@123456,sims=8").as_dict()
-    assert list(metric_of("evaluation_score").values(match)) == [(("run:old,sims=8",), 0.75)]
+    assert list(metric_of("evaluation_score").values(match)) == [(("run:old@123456,sims=8",), 0.75)]
     alarm = examples.alarm().as_dict()
     assert list(metric_of("alarms_total").values(alarm)) == [(("warn", "duplicate games"), 1.0)]
     saved = examples.checkpoint(saved=False).as_dict()
@@ -77,6 +78,9 @@ def test_labels_are_bounded():
     found = list(metric_of("game_outcome_ratio").values(wide))
     assert len(found) == MOST_SERIES
     assert all(len(labels[0]) <= LONGEST_LABEL for labels, _ in found)
+    assert len({labels for labels, _ in found}) == MOST_SERIES, "two that begin alike stay two"
+    crew = examples_workers(cpu_percent={f"w{number}": float(number) for number in range(40)}).as_dict()
+    assert len(list(metric_of("worker_cpu_percent").values(crew))) == 40
 
 
 @pytest.mark.parametrize("prefix", ["alea", "bgai", "_x9"])

@@ -154,7 +154,7 @@ def test_nothing_grows_however_much_comes_and_goes() -> None:
     def churn(start: int) -> None:
         for number in range(start, start + 600):
             sink.emit(examples.match(step=number, opponent=f"run:worker-{number}@{number}"))
-            sink.emit(examples.match(step=number, opponent=f"run:best@{number},sims=64"))
+            sink.emit(examples.match(step=number, opponent="run:best@5000,sims=64"))
             sink.emit(examples.alarm(name=f"alarm {number}"))
             many = {f"worker-{number + place}": 1.0 for place in range(5)}
             sink.emit(workers(active={f"role-{number + place}": 1 for place in range(5)}, cpu_percent=many))
@@ -171,11 +171,21 @@ def test_nothing_grows_however_much_comes_and_goes() -> None:
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     found = parse(sink.page()[1].decode())
-    assert max(len(series) for series in found.values()) <= MOST_SERIES
-    assert found["alea_evaluation_model_version"][(("opponent", "run:best,sims=64"),)] == 10_599
+    assert max(len(series) for name, series in found.items() if "_worker_" not in name) <= MOST_SERIES
+    assert found["alea_evaluation_model_version"][(("opponent", "run:best@5000,sims=64"),)] == 10_599
     assert len(found["alea_training_loss_term"]) == 1
     assert len(sink.page()[1]) < 1.1 * size + 200
     assert grown < 60_000
+
+
+def test_two_opponents_of_one_run_are_two() -> None:
+    sink = PrometheusSink()
+    for opponent, score in (("run:old@100", 0.9), ("run:old@5000", 0.4)):
+        sink.emit(examples.match(opponent=opponent, score=score))
+    assert parse(sink.page()[1].decode())["alea_evaluation_score"] == {
+        (("opponent", "run:old@100"),): 0.9,
+        (("opponent", "run:old@5000"),): 0.4,
+    }
 
 
 def test_a_client_that_says_nothing_delays_neither_scrapes_nor_reports() -> None:

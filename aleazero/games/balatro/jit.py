@@ -8,8 +8,10 @@ changes in one file only, and an entry point contains the code of many.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
+import logging
 import os
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+
+_log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,6 +75,28 @@ def jit(function: F) -> F:
     return compiled
 
 
+def _forgive(cache: Any) -> None:
+    """A cache that cannot be read or written is none: what is damaged, or finds no room, is compiled anew."""
+    load, save = cache.load_overload, cache.save_overload
+
+    def try_load(*given: Any) -> Any:
+        try:
+            return load(*given)
+        except Exception as error:  # whatever damaged bytes lead to
+            _log.warning("compiled code in %s is damaged, and made anew: %s", cache.cache_path, error)
+            with contextlib.suppress(OSError):
+                cache.flush()
+            return None
+
+    def try_save(*given: Any) -> None:
+        try:
+            save(*given)
+        except OSError as error:
+            _log.warning("compiled code is not kept in %s: %s", cache.cache_path, error)
+
+    cache.load_overload, cache.save_overload = try_load, try_save
+
+
 def entry(function: F) -> F:
     """A function that Python calls: compiled once, then read from disk."""
     if PLAIN:
@@ -88,6 +114,7 @@ def entry(function: F) -> F:
         folder.mkdir(parents=True, exist_ok=True)
         config.CACHE_DIR = str(folder)
         compiled = numba.njit(**options, pipeline_class=WholeCompiler, cache=True)(function)
+        _forgive(compiled._cache)
     except OSError:  # a home that cannot be written to: compiled anew each time
         compiled = numba.njit(**options, pipeline_class=WholeCompiler)(function)
     finally:

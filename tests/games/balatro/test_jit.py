@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +41,42 @@ def test_the_hash_is_of_the_engine_s_sources(tmp_path: Path, monkeypatch: pytest
     assert fresh() == first
     (tmp_path / "rounds.py").write_text("# other rules\n", "utf-8")
     assert fresh() != first
+
+
+PROGRAM = """
+import resource, sys
+from aleazero.games.balatro import jit
+assert not jit.PLAIN
+if sys.argv[1] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+sys.path.insert(0, sys.argv[2])
+import some
+print(some.add(2, 3))
+"""
+
+
+def test_a_damaged_cache_and_one_without_room_are_compiled_anew(tmp_path: Path) -> None:
+    (tmp_path / "some.py").write_text(
+        "from aleazero.games.balatro.jit import entry\n@entry\ndef add(a, b):\n    return a + b\n"
+    )
+    environment = {**os.environ, "ALEA_BALATRO_CACHE": str(tmp_path / "cache"), "ALEA_BALATRO_PLAIN": "0"}
+
+    def run(how: str) -> tuple[str, str]:
+        command = [sys.executable, "-c", PROGRAM, how, str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip(), done.stderr
+
+    answer, said = run("full")
+    assert answer == "5"
+    assert "compiled code is not kept" in said
+    assert run("room") == ("5", "")
+    for path in (tmp_path / "cache").rglob("*.nb*"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    answer, said = run("room")
+    assert answer == "5"
+    assert "is damaged, and made anew" in said
+    assert run("room") == ("5", ""), "and is whole again"
 
 
 @pytest.mark.long
