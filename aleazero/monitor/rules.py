@@ -87,7 +87,9 @@ def prometheus_settings(targets: Path, rules: Path, http_sd: Sequence[str] = ())
 def _literal(path: Path) -> str:
     """A folder's path where a pattern is asked for; Prometheus takes no star before the last name."""
     if "*" in str(path):
-        raise ConfigError(f"{str(path)!r} has a '*', and Prometheus watches no such folder: keep runs elsewhere (--runs)")
+        raise ConfigError(
+            f"{str(path)!r} has a '*', and Prometheus watches no such folder: keep runs elsewhere (--runs)"
+        )
     return re.sub(r"([?\[\\])", r"\\\1", str(path))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.games.balatro import actions, entities, facts, observe, text
-from aleazero.games.balatro.engine import LAST_ANTE, Batch, cores, seed_text, spread
+from aleazero.games.balatro.engine import LAST_ANTE, Batch, cores, seed_text
 from aleazero.games.balatro.layout import P_OVER, RECORD
 from aleazero.games.balatro.observe import observe_batch
 from aleazero.games.balatro.rng import check_seed
