@@ -184,8 +184,13 @@ def _plain(value: object) -> str:
 
 def _event_line(report: Report) -> str:
     """Every field of a report that stands for itself."""
-    fields = {field.name: getattr(report, field.name) for field in dataclasses.fields(report)}
-    shown = {name: value for name, value in fields.items() if value != ""}
+    shown: dict[str, object] = {}
+    for field in dataclasses.fields(report):
+        value = getattr(report, field.name)
+        if isinstance(value, dict):
+            shown |= {f"{field.name}/{key}": entry for key, entry in value.items()}
+        elif value != "":
+            shown[field.name] = value
     return f"{report.kind} {_pairs(**shown)}"
 
 

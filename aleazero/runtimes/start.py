@@ -17,8 +17,8 @@ from types import FrameType
 from typing import Literal
 
 from aleazero import checkpoint as checkpoints
-from aleazero.assemble import Parts
-from aleazero.assemble_ppo import PpoParts, parts_of
+from aleazero.assemble import Parts, build_parts
+from aleazero.assemble_ppo import PpoParts, build_ppo_parts
 from aleazero.config import MAY_CHANGE, RunConfig, changes_refused
 from aleazero.core.compilation import keep_names
 from aleazero.core.errors import AleaError, ConfigError
@@ -134,9 +134,9 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     need_extras(config.observe)
     if config.runtime == "ray":
         need_ray()
-    parts = parts_of(config, root)
-    if isinstance(parts, PpoParts):
-        return parts
+    if config.algorithm == "ppo":
+        return build_ppo_parts(config)
+    parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match
         try:
