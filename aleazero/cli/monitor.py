@@ -78,11 +78,14 @@ def send(name: str | None, seconds: float, runs: Path | None, as_json: bool) -> 
 def write(folder: Path, prefix: str) -> int:
     """Writes dashboards and rules."""
     _check(prefix)
-    folder.mkdir(parents=True, exist_ok=True)
     files = {**dashboard_files(prefix), "rules.yml": alert_rules(prefix)}
-    for name, text in files.items():
-        (folder / name).write_text(text, "utf-8")
-        print(folder / name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text, "utf-8")
+            print(folder / name)
+    except OSError as error:
+        raise ConfigError(f"{str(folder)!r} cannot be written to: {error}; name another folder") from error
     return 0
 
 

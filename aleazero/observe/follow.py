@@ -136,6 +136,7 @@ class Follower:
             while True:
                 records, end = place.read()
                 if not records:
+                    place.bytes = end  # behind lines that cannot be read
                     break
                 try:
                     self._backend.send(records)
@@ -193,7 +194,10 @@ def _read(journal: Path, offset: int) -> tuple[list[Record], int]:
                 if not line.endswith(b"\n"):
                     break
                 offset += len(line)
-                records.append(json.loads(line))
+                try:
+                    records.append(json.loads(line))
+                except ValueError as error:
+                    _log.warning("a line of %s, before byte %d, is damaged and not sent: %s", journal, offset, error)
     except FileNotFoundError:
         return [], offset
     return records, offset
@@ -206,10 +210,18 @@ def _resumed_at(journal: Path, sent: int, last: float | None) -> int:
     offset = 0
     with journal.open("rb") as file:
         for line in file:
-            if offset >= sent or not line.endswith(b"\n") or json.loads(line).get("time", last) > last:
+            if offset >= sent or not line.endswith(b"\n") or _time_of(line, last) > last:
                 break
             offset += len(line)
     return offset
+
+
+def _time_of(line: bytes, otherwise: float) -> float:
+    """When a report came; a damaged line has no time of its own."""
+    try:
+        return float(json.loads(line).get("time", otherwise))
+    except (ValueError, AttributeError):
+        return otherwise
 
 
 def _read_state(path: Path) -> dict[str, Any]:

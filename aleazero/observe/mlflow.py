@@ -230,7 +230,9 @@ class MlflowBackend:
     def _better(self, best: Mapping[str, Any]) -> bool:
         try:
             champion = self._client.get_model_version_by_alias(self._plan.model, CHAMPION)
-        except self._mistake:
+        except self._mistake as error:
+            if _code(error) not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                raise  # not knowing the champion is not having none
             return True
         if champion.tags.get("opponent") != best["opponent"]:
             return True  # scores against different opponents do not compare; the newer judge counts

@@ -5,6 +5,7 @@ Knows every sink by name and none of them inside.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from importlib.util import find_spec
@@ -45,6 +46,8 @@ def need_extras(settings: ObserveConfig) -> None:
     """Says what has to be installed for the sinks asked for, before a run is made."""
     if settings.prometheus and find_spec("prometheus_client") is None:
         raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor")
+    if settings.prometheus:
+        Endpoint({}, 0, settings.metrics_bind).close()  # an address that is not ours is said before there is a run
     if settings.mlflow:
         need_mlflow()
     if settings.wandb != "off" and find_spec("wandb") is None:
@@ -110,7 +113,10 @@ class MetricsPage:
         page = PrometheusSink(settings.metrics_prefix)
         self._sink, self._file = page, file
         self._endpoint = Endpoint({PATH: page.page}, settings.metrics_port, settings.metrics_bind)
-        write_targets(file, [Target(self._endpoint.address, labels, self._endpoint.token)])
+        try:
+            write_targets(file, [Target(self._endpoint.address, labels, self._endpoint.token)])
+        except OSError as error:  # a run does not depend on who looks at it
+            logger.warning("Prometheus is not told where metrics are: %s", error)
         logger.info("metrics: http://%s%s", self._endpoint.address, PATH)
 
     def emit(self, report: Report) -> None:
@@ -122,7 +128,8 @@ class MetricsPage:
 
     def close(self) -> None:
         """Stops serving; Prometheus forgets the run, which has come to a good end."""
-        self._file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._file.unlink(missing_ok=True)
         self._endpoint.close()
 
 

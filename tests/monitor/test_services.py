@@ -204,3 +204,11 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path, programs: Path) -
     (tmp_path / ".desk").write_text("")
     with pytest.raises(MonitorError, match=r"\.desk cannot be used"):
         up(Desk(tmp_path, "127.0.0.1", "alea"), FREE)
+
+
+def test_dashboards_that_cannot_be_written_are_an_error_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["monitor", "dashboards", str(tmp_path / "file")]) == 2
+    assert "cannot be written to" in capsys.readouterr().err

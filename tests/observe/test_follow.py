@@ -214,3 +214,22 @@ def test_a_damaged_state_file_begins_anew(files) -> None:
     service = Service()
     quick(files, service).close()
     assert service.sent == [1, 2]
+
+
+def test_a_damaged_line_is_said_once_and_the_rest_is_sent(files, caplog) -> None:
+    emit(files[0], 1)
+    with files[0].open("ab") as file:
+        file.write(b'{"step": 2, "kin\n')
+    emit_after = [json.dumps({"kind": "learn", "step": 3, "time": time.time()}).encode() + b"\n"]
+    with files[0].open("ab") as file:
+        file.writelines(emit_after)
+        file.write(b"[\n")
+    service = Service()
+    follower = quick(files, service)
+    wait(lambda: service.sent == [1, 3])
+    assert follower.drain(20)
+    assert service.closed == 1
+    assert [record.getMessage().count("is damaged") for record in caplog.records].count(1) == 2
+    again = Service()
+    assert quick(files, again).drain(20)
+    assert again.sent == []

@@ -18,11 +18,13 @@ import pytest
 from aleazero.cli.main import run as alea
 from aleazero.core.errors import MissingExtra, UnknownName
 from aleazero.core.settings import flatten
+from aleazero.observe.endpoint import EndpointError
 from aleazero.observe.mlflow_client import connect, local_uri
 from aleazero.observe.reports import metrics_of
+from aleazero.observe.settings import ObserveConfig
 from aleazero.players import make_player
 from aleazero.runs import RunFolder
-from aleazero.runtimes.desk import need_extras, targets_folder
+from aleazero.runtimes.desk import MetricsPage, need_extras, run_targets, targets_folder
 from aleazero.runtimes.start import start
 from tests.runtimes.support import (  # noqa: F401 - fixtures
     Children,
@@ -162,3 +164,15 @@ def test_extras_that_are_missing_are_named_before_a_run_is_made(
     with pytest.raises(MissingExtra, match="prometheus-client"):
         start(tiny("observe.prometheus=true"), tmp_path, name="it", quiet=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_does_not_depend_on_telling_prometheus(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / ".desk").write_text("no folder")
+    page = MetricsPage(ObserveConfig(metrics_port=0), run_targets(tmp_path, "it"), {"run": "it"})
+    page.close()
+    assert "Prometheus is not told where metrics are" in caplog.text
+
+
+def test_an_address_that_is_not_ours_is_said_before_there_is_a_run() -> None:
+    with pytest.raises(EndpointError, match=r"cannot listen on 192\.0\.2\.1"):
+        need_extras(ObserveConfig(prometheus=True, metrics_bind="192.0.2.1"))
