@@ -1,7 +1,8 @@
 """What the dashboards show, as a table: seven of them, each a list of panels with their questions to Prometheus.
 
-Every metric is taken from the catalogue, so that a panel cannot ask for one that nobody exports. Knows nothing of
-Grafana's format: that is `dashboards`.
+Every metric is taken from the catalogue, so that a panel cannot ask for one that nobody exports; and those that no
+panel asks for get one each, on the page where their kind of report belongs. Knows nothing of Grafana's format: that is
+`dashboards`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from aleazero.observe.catalogue import PREFIX, metric_of
+from aleazero.observe.catalogue import CATALOGUE, PREFIX, Metric, metric_of
 
 JOB = "alea"  # of everything that Prometheus scrapes for us
 
@@ -45,7 +46,7 @@ class Dashboard:
 def dashboards(prefix: str = PREFIX) -> tuple[Dashboard, ...]:
     """All pages, for metrics of a prefix."""
     shown = _Metrics(prefix)
-    return (
+    pages = (
         Dashboard("alea-overview", "Alea: overview", _overview(shown)),
         Dashboard("alea-training", "Alea: training", _training(shown)),
         Dashboard("alea-collection", "Alea: collection", _collection(shown)),
@@ -54,6 +55,15 @@ def dashboards(prefix: str = PREFIX) -> tuple[Dashboard, ...]:
         Dashboard("alea-workers", "Alea: workers and hardware", _workers(shown)),
         Dashboard("alea-alarms", "Alea: alarms", _alarms(shown)),
     )
+    rest: dict[str, list[Panel]] = {}
+    for metric in CATALOGUE:
+        if metric.name not in shown.asked:
+            rest.setdefault(_PAGES.get(metric.report, "alea-training"), []).append(shown.plain(metric))
+    return tuple(dataclasses.replace(page, panels=(*page.panels, *rest.get(page.uid, ()))) for page in pages)
+
+
+_PAGES = {"selfplay": "alea-collection", "producers": "alea-collection", "ray": "alea-workers"}  # by kind of report
+_UNITS = {"ratio": "percentunit", "percent": "percent", "bytes": "bytes", "seconds": "s"}  # by how a name ends
 
 
 class _Metrics:
@@ -61,9 +71,11 @@ class _Metrics:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
+        self.asked: set[str] = set()  # names of metrics
 
     def __call__(self, name: str, **labels: str) -> str:
         """A metric as PromQL names it."""
+        self.asked.add(name)
         wanted = "".join(f',{label}="{value}"' for label, value in labels.items())
         return f'{self._prefix}_{metric_of(name).name}{{run=~"$run"{wanted}}}'
 
@@ -75,6 +87,11 @@ class _Metrics:
     def one(self, title: str, name: str, unit: str = "short", legend: str = "{{run}}") -> Panel:
         """One metric, a line for each of its series."""
         return Panel(title, (Question(self(name), legend),), unit, help=metric_of(name).help)
+
+    def plain(self, metric: Metric) -> Panel:
+        """The same by what the catalogue says of it."""
+        legend = " ".join(["{{run}}", *(f"{{{{{label}}}}}" for label in metric.labels)])
+        return self.one(metric.help, metric.name, _UNITS.get(metric.name.rpartition("_")[2], "short"), legend)
 
 
 def _overview(m: _Metrics) -> tuple[Panel, ...]:

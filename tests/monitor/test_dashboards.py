@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from aleazero.core.errors import ConfigError
+from aleazero.monitor import panels
 from aleazero.monitor.dashboards import DATASOURCE, as_json, dashboard_files
 from aleazero.monitor.panels import dashboards
 from aleazero.monitor.rules import alert_rules, prometheus_settings
-from aleazero.observe.catalogue import CATALOGUE
+from aleazero.observe.catalogue import BY_NAME, CATALOGUE, Metric
 
 UIDS = ["overview", "training", "collection", "replay", "evaluation", "workers", "alarms"]
 METRIC = re.compile(r"\bbgai_(\w+)")
@@ -54,6 +55,17 @@ def test_every_metric_of_the_catalogue_is_on_a_page_and_has_the_prefix() -> None
     assert set(METRIC.findall(asked)) == {metric.name for metric in CATALOGUE}
     assert "alea_" not in asked
     assert "alea_" not in alert_rules("bgai")
+
+
+def test_what_no_panel_asks_for_gets_a_panel_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Metric("new_share_ratio", "gauge", "A new number", "producers", "share", ("kind", "name"))
+    monkeypatch.setattr(panels, "CATALOGUE", (*CATALOGUE, made))
+    monkeypatch.setitem(BY_NAME, made.name, made)
+    (panel,) = [panel for page in dashboards() for panel in page.panels if panel.title == "A new number"]
+    assert (panel.unit, panel.questions[0].legend) == ("percentunit", "{{run}} {{kind}} {{name}}")
+    titles = [panel.title for page in dashboards() if page.uid == "alea-collection" for panel in page.panels]
+    assert titles[-1] == "A new number"
+    assert "Processes that play for the run" in titles
 
 
 def test_dashboards_survive_the_typed_sdk() -> None:

@@ -26,7 +26,8 @@ if shutil.which("prometheus") is None:
 from tests.monitor import live as watching
 from tests.monitor.live import Live, wait, watched
 
-NOT_LOCAL = ("workers", "worker", "alarm")  # reports that a healthy local run does not make; GPUs it may not have
+# Reports that a healthy local run of one process does not make; GPUs it may not have.
+NOT_LOCAL = ("workers", "worker", "alarm", "producers", "ppo", "ray")
 ROLES = dict.fromkeys(("run", "learn", "selfplay", "replay", "eval", "hardware", "checkpoint"), "train")
 SETTINGS = (
     *("total_rows=100000000", "search.kind=direct", "learn.updates_per_call=1", "replay.rows_per_new_row=1"),

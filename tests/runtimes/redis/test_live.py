@@ -27,6 +27,7 @@ if shutil.which("prometheus") is None:
 from tests.monitor import live as watching
 from tests.monitor.live import Live, targets_of, wait, watched
 
+NOT_MADE = ("alarm", "producers", "ppo", "ray")  # reports that a healthy run on Redis does not make
 HEADS = dict.fromkeys(("eval", "workers"), "head")
 ROLES = dict.fromkeys(("run", "learn", "selfplay", "replay", "hardware", "checkpoint"), "train") | HEADS
 CONFIG = tiny(
@@ -84,7 +85,7 @@ def live(
 
 
 def test_every_panel_has_data(live: tuple[Desked, Live]) -> None:
-    watching.assert_panels_have_data(live[1], lambda m: m.report == "alarm" or "gpu_" in m.name)
+    watching.assert_panels_have_data(live[1], lambda m: m.report in NOT_MADE or "gpu_" in m.name)
 
 
 def test_every_number_is_the_one_in_the_runs_own_record(live: tuple[Desked, Live]) -> None:
