@@ -208,6 +208,7 @@ class Batch:
         self.states, self.threads = states, threads  # [B] records
         self.masks = np.zeros((len(states), actions.NUM_ACTIONS), np.bool_)  # [B, 1000]: what is legal
         self.over = np.zeros(len(states), np.bool_)  # [B]: the run has ended
+        self._stopped = states["error"] != 0  # [B]: with an error that was told
 
     @classmethod
     def start(
@@ -239,6 +240,7 @@ class Batch:
         rows, lengths = _letters(seeds)
         rules = np.array([facts.number("decks", deck), facts.number("stakes", stake) + 1, last_ante], np.int64)
         places = np.asarray(lanes, np.int64)
+        self._stopped[places] = False
         given = self.states, self.masks, self.over, places, new_batch(1), rows, lengths, rules
         spread(_start, len(places), self.threads, *given)
 
@@ -266,11 +268,14 @@ class Batch:
         if beyond.any():
             lane = int(np.flatnonzero(beyond)[0])
             raise EngineError(f"game {lane}: action {int(found[lane])}; actions are 0 to {actions.NUM_ACTIONS - 1}")
-        before = self.states["error"].copy()
         given = self.states, found.astype(np.int64), lanes.astype(np.bool_), self.masks, self.over
-        if max(spread(_step, len(self), self.threads, *given)) < 0:
+        first = [lane for lane in spread(_step, len(self), self.threads, *given) if lane >= 0]
+        if not first:
             return np.zeros(0, np.int64)
-        return np.flatnonzero((self.states["error"] != 0) & (before == 0))
+        self._stopped[first] = False  # whatever lay there before, it has stopped now
+        stopped = np.flatnonzero((self.states["error"] != 0) & ~self._stopped)
+        self._stopped[stopped] = True
+        return stopped
 
     def why(self, lane: int) -> str:
         """Why a game stopped; nothing where it did not."""
