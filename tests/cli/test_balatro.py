@@ -103,6 +103,22 @@ def test_a_run_is_played_saved_and_replayed(tmp_path: Path, capsys: pytest.Captu
     assert run(["replay", "balatro", str(tmp_path / "none.json")]) == 2
 
 
+def test_a_saved_run_of_wrong_types_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.json"
+    content = {"game": "balatro", "version": saved.VERSION, "actions": [1], "last_ante": 8, "deck": "Red Deck"}
+    file.write_text(json.dumps({**content, "stake": 3, "seed": 12345}))
+    assert run(["replay", "balatro", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "unknown stake '3'" in said
+    assert "seed 12345 is no text" in said
+
+
+def test_matches_of_wrong_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for option, value in (("--seed", "-3"), ("--games", "1000000000000")):
+        assert run(["eval", "balatro", "--player", "random", option, value]) == 2
+        assert f"{option[2:]} is {value}" in capsys.readouterr().err
+
+
 def test_lines_mean_actions() -> None:
     assert parse("play", False) == actions.A_PLAY_SELECTED
     assert parse("skip", True) == actions.A_SKIP_PACK
