@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,6 +72,7 @@ class Follower:
         self._places = [_Place(path, **sent.get(path.name, {})) for path in (journal, *others)]
         backend.state |= state.get("backend", {})
         self._opened = self._away = False
+        self._until = 0.0  # tries go on so long after the end
         self._over, self._wake = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name=f"follower of {backend.name}", daemon=True)
         self._thread.start()
@@ -96,9 +98,13 @@ class Follower:
                 *(self._backend.name, self._journal, self._journal.parent.name),
             )
 
-    def drain(self, seconds: float) -> bool:
-        """Sends everything and ends; whether that was done in so many seconds."""
+    def drain(self, seconds: float, insist: bool = False) -> bool:
+        """Sends everything and ends; whether that was done in so many seconds.
+
+        `insist`: a service that is away is tried again until then; else a last try is made.
+        """
         self._patience = seconds
+        self._until = time.monotonic() + seconds if insist else 0.0
         self.close()
         return not (self._thread.is_alive() or self._away)
 
@@ -120,9 +126,12 @@ class Follower:
                 self._wake.clear()
             except Exception as error:
                 self._say(error)
-                if over:
+                if over and time.monotonic() + pause > self._until:
                     return
-                self._over.wait(pause)
+                if over:
+                    time.sleep(pause)
+                else:
+                    self._over.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
 
     def _send_all(self) -> None:

@@ -137,7 +137,7 @@ def alone(order: Order) -> Iterator[None]:
 def send_rest(order: Order, seconds: float) -> bool:
     """Sends what there is, in this process; whether all of it was sent in time."""
     with alone(order):
-        return order.follow(0.1).drain(seconds)
+        return order.follow(0.1).drain(seconds, insist=True)
 
 
 def main() -> int:

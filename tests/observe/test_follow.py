@@ -233,3 +233,19 @@ def test_a_damaged_line_is_said_once_and_the_rest_is_sent(files, caplog) -> None
     again = Service()
     assert quick(files, again).drain(20)
     assert again.sent == []
+
+
+def test_who_insists_tries_again_until_the_time_is_over(files) -> None:
+    emit(files[0], 1, 2)
+    service = Service()
+    service.away = True
+    threading.Timer(1.5, lambda: setattr(service, "away", False)).start()
+    assert quick(files, service).drain(60, insist=True)
+    assert (service.sent, service.closed) == ([1, 2], 1)
+    service = Service()
+    service.away = True
+    emit(files[0], 3)
+    began = time.monotonic()
+    assert not quick(files, service).drain(1.5, insist=True)
+    assert time.monotonic() - began < 15
+    assert service.tries >= 2
