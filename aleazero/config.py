@@ -63,9 +63,7 @@ class RunConfig:
     """Everything that decides what a run does."""
 
     game: str
-    algorithm: Literal["search", "ppo"] = (
-        "search"  # ppo: the policy alone plays; search, replay, targets, loss are unused
-    )
+    algorithm: Literal["search", "ppo"] = "search"  # ppo: the policy alone plays; targets, loss, ... are not used
     seed: int = 0
     total_rows: int = 1_000_000  # positions of self-play
     total_games: int = 0  # the run is over, too, when so many games are; 0: rows alone decide
