@@ -58,7 +58,7 @@ def train(
     keep_compiled_programs()
     root = runs_root(runs)
     finished = start(config, root, name=name, preset=preset, seconds=seconds, profile=profile, quiet=as_json)
-    tell(finished, config.game, runs, as_json, profile)
+    tell(finished, config, runs, as_json, profile)
     return 0
 
 
@@ -80,11 +80,11 @@ def go_on(
     if folder.read_config().runtime == "ray":
         compute_on("cpu")
     finished = resume(str(folder.path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json)
-    tell(finished, finished.folder.read_config().game, runs, as_json, profile)
+    tell(finished, finished.folder.read_config(), runs, as_json, profile)
     return 0
 
 
-def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profile: bool = False) -> None:
+def tell(finished: Finished, config: RunConfig, runs: Path | None, as_json: bool, profile: bool = False) -> None:
     """What came of it, where it lies and how to play against it; where the time went, if a profile was asked for."""
     said = where_time_went(finished) if profile else []
     if as_json:
@@ -119,10 +119,10 @@ def tell(finished: Finished, game: str, runs: Path | None, as_json: bool, profil
         print(f"plot:  {finished.plot}")
     if finished.status == "stopped":
         print(f"go on: alea runs resume {finished.folder.name}{where}")
-    if finished.folder.read_config().algorithm == "search":
-        print(f"play:  alea play {game} --player run:{finished.folder.name}{where}")
-    elif game == "balatro":
-        print(f"rate:  alea eval {game} --player run:{finished.folder.name}{where} --games 1000")
+    if config.algorithm == "search":
+        print(f"play:  alea play {config.game} --player run:{finished.folder.name}{where}")
+    elif config.game == "balatro":
+        print(f"rate:  alea eval balatro --player run:{finished.folder.name}{where} --games 1000")
 
 
 def _check(config: RunConfig) -> None:

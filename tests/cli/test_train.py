@@ -16,6 +16,7 @@ import pytest
 
 from aleazero.cli.main import run
 from aleazero.cli.train import tell
+from aleazero.config import resolve
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.reports import EvalReport
 from aleazero.runs import RunFolder
@@ -145,7 +146,7 @@ def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
 def test_words_say_how_to_go_on_and_to_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rating = EvalReport(5, 6, 7.0, "run:mine@5", "random", 16, 0.75, 0.5, 0.9, 0.5, 0.0, 1.0)
     finished = Finished(RunFolder(tmp_path / "mine"), "stopped", [rating], tmp_path / "curves.svg")
-    tell(finished, "pig", tmp_path, as_json=False)
+    tell(finished, resolve("pig", environ={}), tmp_path, as_json=False)
     said = capsys.readouterr().out
     assert "against random: 75.0% of the points in 16 games (95 %: 50.0% to 90.0%)" in said
     assert f"alea runs resume mine --runs {tmp_path}" in said

@@ -36,7 +36,7 @@ i64: Any = int if PLAIN else np.int64
 
 
 UNCOMPILED = (  # sources in which nothing is compiled and nothing that compiled code reads
-    "contest.py", "coverage.py", "env.py", "fuzz.py", "measure.py", "pages.py", "saved.py", "text.py",
+    "contest.py", "coverage.py", "env.py", "fuzz.py", "game.py", "measure.py", "pages.py", "saved.py", "text.py",
     "verify.py",
 )  # fmt: skip
 
