@@ -156,7 +156,7 @@ def test_words_say_how_to_go_on_and_to_play(tmp_path: Path, capsys: pytest.Captu
 def test_infinities_of_a_rating_are_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unbounded = (float("-inf"), float("inf"))
     rating = EvalReport(5, 6, 7.0, "run:mine@5", "random", 2, 1.0, 0.2, 1.0, 1.0, *unbounded)
-    tell(Finished(RunFolder(tmp_path / "mine"), "done", [rating], None), "pig", None, as_json=True)
+    tell(Finished(RunFolder(tmp_path / "mine"), "done", [rating], None), resolve("pig", environ={}), None, as_json=True)
     report = json.loads(capsys.readouterr().out)
     assert (report["ratings"][0]["points_low"], report["ratings"][0]["points_high"]) == (None, None)
 
