@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from aleazero import checkpoint
+from aleazero.config import MAY_CHANGE
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.replay.log import ReplayLogError
@@ -254,8 +255,7 @@ def test_what_would_make_it_another_run_may_not_change(copy: RunFolder) -> None:
     assert str(caught.value).splitlines() == [
         "seed was 0 and is now 3",
         "learn.batch_size was 64 and is now 32",
-        "a resumed run may change only total_rows, total_games, producers, evaluate, checkpoint, observe; start a new "
-        "run",
+        f"a resumed run may change only {', '.join(MAY_CHANGE)}; start a new run",
     ]
     assert copy.config_file.read_text() == before
 
