@@ -9,7 +9,7 @@ import secrets
 import shutil
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query, Request, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Path, Query, Request, WebSocket
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,7 @@ from aleazero.players import bundled_folder
 from aleazero.web.hall import Hall
 from aleazero.web.room import Room
 from aleazero.web.rules import playable
+from aleazero.web.sockets import watching
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 from aleazero.web.thoughts import think
 
@@ -241,20 +242,9 @@ async def live(socket: WebSocket, table: str) -> None:
         await socket.close(4404, str(error)[:100])
         return
     await socket.accept()
-    gone = asyncio.create_task(_until_gone(socket))
-    try:
+    async with watching(socket) as gone:
         while not gone.done():
             await socket.send_json(view)
             version = view["version"]
             while view["version"] == version and not gone.done():
                 view = await hall.look(table, version, WAIT_SECONDS)
-    except (WebSocketDisconnect, RuntimeError):
-        pass
-    finally:
-        gone.cancel()
-
-
-async def _until_gone(socket: WebSocket) -> None:
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        while True:
-            await socket.receive_bytes()

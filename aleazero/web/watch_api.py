@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import itertools
 from typing import Annotated, Any, Literal
 
 import jax
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Path, Query, Request, WebSocket
 from pydantic import BaseModel, ConfigDict, Field
 
 from aleazero.chess_games import selfplay_games
@@ -23,6 +22,7 @@ from aleazero.web.faces import face_of
 from aleazero.web.feed import Watch, order, panels
 from aleazero.web.play_api import PROBLEMS
 from aleazero.web.rules import playable, rules_of
+from aleazero.web.sockets import watching
 
 router = APIRouter()
 RunName = Annotated[str, Path(min_length=1, max_length=128)]
@@ -178,8 +178,7 @@ async def live(socket: WebSocket, run: str) -> None:
         return
     await socket.accept()
     told: tuple[int, int] | None = None
-    gone = asyncio.create_task(_until_gone(socket))
-    try:
+    async with watching(socket) as gone:
         while not gone.done():
             feed = await asyncio.to_thread(watch.feed, folder)
             now = (feed.epoch, len(feed.records))
@@ -187,13 +186,3 @@ async def live(socket: WebSocket, run: str) -> None:
                 await socket.send_json({"epoch": now[0], "count": now[1]})
                 told = now
             await asyncio.wait({gone}, timeout=POLL_SECONDS)
-    except (WebSocketDisconnect, RuntimeError):
-        pass
-    finally:
-        gone.cancel()
-
-
-async def _until_gone(socket: WebSocket) -> None:
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-        while True:
-            await socket.receive_bytes()

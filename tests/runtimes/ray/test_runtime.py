@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 import threading
@@ -12,16 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
-import numpy as np
 import pytest
 import ray
 
 from aleazero.config import RunConfig
-from aleazero.core.records import Rows
 from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
-from aleazero.replay.store import Replay
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.ray.intake import Intake
@@ -32,21 +27,6 @@ from aleazero.runtimes.start import Finished, Until
 from tests.runtimes.support import PATIENCE_SECONDS, Recorder, StopAfter, make_run, newest, shared_parts, tiny
 
 pytestmark = pytest.mark.usefixtures("small_cluster")
-
-
-@pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sha256 of every batch that a learner draws."""
-    found: list[str] = []
-    plain = Replay.sample
-
-    def sample(self: Replay, number: int, count: int) -> Rows:
-        rows = plain(self, number, count)
-        found.append(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows))).hexdigest())
-        return rows
-
-    monkeypatch.setattr(Replay, "sample", sample)
-    return found
 
 
 def player(config: RunConfig, source: int | None = None) -> Any:

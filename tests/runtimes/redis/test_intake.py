@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 
 from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
-from aleazero.core.records import Rows, Trajectory
-from aleazero.replay.store import Replay
+from aleazero.core.records import Trajectory
 from aleazero.runs import new_run
 from aleazero.runtimes.codec import Envelope, pack_slab
 from aleazero.runtimes.legal import LegalCheck
@@ -42,21 +40,6 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     shared_parts,
     tiny,
 )
-
-
-@pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sha256 of every batch that a learner draws."""
-    found: list[str] = []
-    plain = Replay.sample
-
-    def sample(self: Replay, number: int, count: int) -> Rows:
-        rows = plain(self, number, count)
-        found.append(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows))).hexdigest())
-        return rows
-
-    monkeypatch.setattr(Replay, "sample", sample)
-    return found
 
 
 class TakingTurns(Intake):

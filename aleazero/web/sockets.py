@@ -1,0 +1,28 @@
+"""WebSockets on which only the server speaks: how it notices that a visitor has left. Knows nothing of what is said."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from fastapi import WebSocket, WebSocketDisconnect
+
+_LEFT = (WebSocketDisconnect, RuntimeError)
+
+
+@contextlib.asynccontextmanager
+async def watching(socket: WebSocket) -> AsyncIterator[asyncio.Task[None]]:
+    """A task that is done when the visitor has left; to have written to one who has is no error."""
+    gone = asyncio.create_task(_until_gone(socket))
+    try:
+        with contextlib.suppress(*_LEFT):
+            yield gone
+    finally:
+        gone.cancel()
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    with contextlib.suppress(*_LEFT):
+        while True:
+            await socket.receive_bytes()

@@ -1,0 +1,27 @@
+"""What tests of several runtimes share."""
+
+from __future__ import annotations
+
+import hashlib
+
+import jax
+import numpy as np
+import pytest
+
+from aleazero.core.records import Rows
+from aleazero.replay.store import Replay
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sha256 of every batch that a learner draws."""
+    found: list[str] = []
+    plain = Replay.sample
+
+    def sample(self: Replay, number: int, count: int) -> Rows:
+        rows = plain(self, number, count)
+        found.append(hashlib.sha256(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows))).hexdigest())
+        return rows
+
+    monkeypatch.setattr(Replay, "sample", sample)
+    return found
