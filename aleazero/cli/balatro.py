@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from aleazero.cli.answer import print_json
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
-from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import coverage as covered

@@ -92,10 +92,3 @@ def replay(
     from aleazero.cli import balatro as command
 
     return command.replay(game, file, as_json)
-
-
-def register(app: App) -> None:
-    """Adds these commands to the tree."""
-    app.command(balatro_app)
-    app.command(verify)
-    app.command(replay)

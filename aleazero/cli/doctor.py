@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from rich.console import Console
 from rich.markup import escape
 
-from aleazero.cli.main import print_json
+from aleazero.cli.answer import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.game import Game, HostGame
 from aleazero.doctor import Finding, examine

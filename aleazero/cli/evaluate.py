@@ -12,8 +12,8 @@ import numpy as np
 
 from aleazero import engine_players
 from aleazero.chess_games import Scorebook
+from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
-from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import command_line
-from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
 from aleazero.experiment.plan import read_plan

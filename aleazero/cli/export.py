@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from aleazero import __version__, export
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import game_of
-from aleazero.cli.main import print_json
 from aleazero.players import find_checkpoint, load_run_weights
 from aleazero.runs import find_run, runs_root
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from aleazero.cli.answer import DONE, FAILED
 from aleazero.cli.common import active_run
-from aleazero.cli.main import DONE, FAILED
 from aleazero.config import MAY_CHANGE, NOT_SETTINGS, RunConfig, changes_refused, resolve
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
 from aleazero.core.settings import Layer, build, from_environment, load_file, parse_assignments, to_dict

@@ -8,8 +8,8 @@ from typing import Any
 import jax
 
 from aleazero.advice import ENDS, ranked_plays, table
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import command_line, game_of, players_of
-from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game

@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from aleazero.cli.answer import DONE, FAILED, print_json
 from aleazero.cli.common import active_run
-from aleazero.cli.main import DONE, FAILED, print_json
 from aleazero.runs import runs_root
 from aleazero.runtimes.redis import users
 from aleazero.runtimes.redis.access import HEAD, AccessError

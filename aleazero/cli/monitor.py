@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run
-from aleazero.cli.main import print_json
 from aleazero.core.errors import ConfigError
 from aleazero.monitor.dashboards import dashboard_files
 from aleazero.monitor.programs import Desk

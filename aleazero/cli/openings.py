@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from aleazero.advice import RankedPlay, ranked_plays
+from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, players_of
-from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game

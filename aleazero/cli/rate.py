@@ -12,9 +12,9 @@ from typing import Any
 
 from aleazero import decisions as decided
 from aleazero.cli import rate_chess
+from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, gather, seed_problems
 from aleazero.cli.judges import Judge, make_judge
-from aleazero.cli.main import print_json, strict
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.game import Game
 from aleazero.games.chess.game import Chess

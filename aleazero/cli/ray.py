@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aleazero.bench.profiles import data_root
+from aleazero.cli.answer import DONE, print_json
 from aleazero.cli.common import table
-from aleazero.cli.main import DONE, print_json
 from aleazero.ray_settings import RayConfig
 from aleazero.runtimes.desk import need_ray
 

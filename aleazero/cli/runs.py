@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
+from aleazero.cli.answer import DONE, FAILED, print_json
 from aleazero.cli.common import active_run, duration, gather, has_head, head_of, table
 from aleazero.cli.compare import compare_panels
-from aleazero.cli.main import DONE, FAILED, print_json
 from aleazero.cli.options import need_redis
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.observe.plot import short_number, write_svg

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from aleazero.cli.main import print_json
+from aleazero.cli.answer import print_json
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game, HostGame
 from aleazero.games.registry import game_names, make_game

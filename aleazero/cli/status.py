@@ -6,8 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
+from aleazero.cli.answer import DONE, print_json
 from aleazero.cli.common import active_run, duration, has_head, table
-from aleazero.cli.main import DONE, print_json
 from aleazero.cli.options import need_redis
 from aleazero.core.errors import AleaError
 from aleazero.runs import RunFolder, runs_root

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from aleazero.bench.profiles import with_num_games
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run
-from aleazero.cli.main import print_json
 from aleazero.cli.options import compute_on
 from aleazero.cli.train_tree import Flags
 from aleazero.config import RunConfig, resolve

@@ -10,8 +10,8 @@ import numpy as np
 
 from aleazero import checkpoint as checkpoints
 from aleazero.chess_games import episode_pgn, losses, selfplay_games
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
-from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.games.chess.game import Chess

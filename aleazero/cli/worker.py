@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from aleazero.cli.main import DONE
+from aleazero.cli.answer import DONE
 from aleazero.cli.options import compute_on
 from aleazero.core.errors import ConfigError
 from aleazero.core.settings import load_file
