@@ -32,6 +32,7 @@ from aleazero.roles.actor import PlayStats
 class Iteration:
     """What one turn of the loop left behind; arrays are still on the device."""
 
+    began: float  # when, by the monotonic clock
     step: int  # updates so far, this iteration's included
     rows: int
     play: Any  # PlayStats or Played; None where it only learned

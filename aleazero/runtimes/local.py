@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 PROFILE_AFTER = 200  # updates, in a run that goes on afterwards: replay is filling
 PAUSE_SECONDS = 0.2  # between looks whether a run that is paused may go on
 PROFILE_ITERATIONS = 8  # that a cycle of playing and learning may have
+LEARNED = ("weights", "average", "optimiser")  # what a checkpoint holds of the learner's state
 
 
 class TrainingStopped(AleaError):  # noqa: N818 - the name says what happened
@@ -91,7 +92,8 @@ class LocalRun:
         self._waiting: collections.deque[Iteration] = collections.deque()
         self._began = time.monotonic()
         self._began_steps, self._before = 0, 0.0  # updates before this stretch, and its seconds
-        self._reported = self._began
+        self._reported = self._asked = self._began  # how far reports have told, and what the last was asked for
+        self._saved: Any = None  # how far it was when it saved last
         self._best: tuple[float, int] | None = None  # score, step
         self._offer, self._awaited = offer, set[int]()  # steps that others have not done with
         self._resumed = False
@@ -107,7 +109,7 @@ class LocalRun:
         With `profile_only` it stops once everything is compiled and it is known where the time goes.
         """
         config = self.parts.config
-        self._began = self._reported = time.monotonic()
+        self._began = self._reported = self._asked = time.monotonic()
         self._began_steps = self.learner.steps
         if config.replay.log and not self._log.is_open:
             self._log.open(self.learner.base_steps)
@@ -151,8 +153,7 @@ class LocalRun:
     def _profile_due(self, profile_only: bool) -> bool:
         if self.profile is not None or not (profile_only or self.parts.config.observe.profile):
             return False
-        learned = self.learner.steps - self._began_steps
-        return learned > 0 if profile_only else learned >= PROFILE_AFTER
+        return self.learner.steps - self._began_steps >= (1 if profile_only else PROFILE_AFTER)
 
     def _profile(self) -> None:
         """Times and traces a few iterations, which count like any other."""
@@ -169,10 +170,9 @@ class LocalRun:
             jax.block_until_ready(self.learner.state)
 
         seen = profile(cycle, settle, self.folder.profile)
-        if not seen.device_seconds:  # all rows were played before the trace began
-            return
-        self.profile = seen.report(**self._where())
-        self._emit(self.profile)
+        if seen.device_seconds:  # else all rows were played before the trace began
+            self.profile = seen.report(**self._where())
+            self._emit(self.profile)
 
     def close(self) -> None:
         """Lets go of the log, and of who played."""
@@ -186,8 +186,8 @@ class LocalRun:
         self._log.add(number, slab, source)
 
     def _iterate(self) -> None:
-        config, trains = self.parts.config, self._owes()
-        due = time.monotonic() - self._reported >= config.observe.every_seconds
+        config, trains, began = self.parts.config, self._owes(), time.monotonic()
+        due = began - self._asked >= config.observe.every_seconds
         try:
             slab = None if trains else self.producer.step()
         except AleaError:
@@ -195,6 +195,7 @@ class LocalRun:
             raise
         if slab is None and not trains:
             return
+        self._asked = began if due else self._asked
         play = None if slab is None else self.parts.summary(slab)
         if self._way.count_games and play is not None:
             self._games += int(play.ended) + int(play.truncated)
@@ -202,6 +203,7 @@ class LocalRun:
         self.producer.epoch = self.learner.epoch
         self._waiting.append(
             Iteration(
+                began=began,
                 step=self.learner.steps,
                 rows=self.producer.rows,
                 play=play,
@@ -230,8 +232,7 @@ class LocalRun:
     def _catch_up(self, leave: int = 0) -> None:
         """Fetches the numbers of iterations gone by; the device works on the newest meanwhile."""
         while len(self._waiting) > leave:
-            alarm = self._digest.take(self._waiting.popleft(), self._last_checkpoint())
-            if alarm:
+            if alarm := self._digest.take(self._waiting.popleft(), self._last_checkpoint()):
                 self._raise(alarm)
 
     def _count(self) -> Count:
@@ -240,13 +241,13 @@ class LocalRun:
     # ---- reports
 
     def _report(self) -> None:
-        now = time.monotonic()
-        for report in self._digest.reports(self.seconds, now - self._reported):
+        """Of the iterations whose numbers were fetched, and of the time until the next one began."""
+        told = self._waiting[0].began if self._waiting else time.monotonic()
+        for report in self._digest.reports(self.seconds, told - self._reported):
             self._emit(report)
-        extra = self.producer.report(self._where())
-        if extra is not None:
+        if (extra := self.producer.report(self._where())) is not None:
             self._emit(extra)
-        self._reported = now
+        self._reported = told
 
     def _emit(self, report: Report) -> None:
         self._sink.emit(report)
@@ -286,9 +287,8 @@ class LocalRun:
         self.last_eval = []
         if self._offer is not None:
             if self.save():
-                where = self._where()
-                self._awaited.add(where["step"])  # before anybody has heard of it: the next checkpoint must not end it
-                self._offer(where, self.learner.state.average)
+                self._awaited.add(self.learner.steps)  # before anybody hears of it: the next checkpoint must not end it
+                self._offer(self._where(), self.learner.state.average)
             return
         for version, result in self._evaluator.step():
             report = match_report({**self._where(), "step": version}, f"run:{self.folder.name}@{version}", result)
@@ -308,18 +308,16 @@ class LocalRun:
     # ---- checkpoints
 
     def save(self) -> bool:
-        """Saves everything needed to go on, and drops what is no longer needed. A full disk is said: False."""
+        """Saves what is needed to go on, if it is not; drops what is needed no more. A full disk is said: False."""
+        far = (self.learner.steps, self.producer.rows, self._best, str(self.producer.facts()))
+        if far == self._saved:
+            return True
         self._catch_up()
         if not bool(all_finite(self.learner.state)):  # the last update's loss says nothing of what it led to
             self._raise(non_finite(self.learner.steps, "a weight", math.nan, self._last_checkpoint()))
         root, config = self.folder.checkpoints, self.parts.config
         self._log.flush()
-        arrays = {
-            "weights": self.learner.state.weights,
-            "average": self.learner.state.average,
-            "optimiser": self.learner.state.optimiser,
-            **self.producer.arrays(),
-        }
+        arrays = {name: getattr(self.learner.state, name) for name in LEARNED} | self.producer.arrays()
         if not config.replay.log:
             arrays["replay"] = self.replay.ring
         try:
@@ -328,6 +326,7 @@ class LocalRun:
             logger.warning("%s", error)
             self._emit(CheckpointReport(**self._where(), path="", saved=False, message=str(error)))
             return False
+        self._saved = far
         self.producer.saved()
         try:
             kept = self._awaited | ({self._best[1]} if self._best else set())
@@ -368,11 +367,8 @@ class LocalRun:
     def resume(self, found: checkpoints.Checkpoint, how: Resume) -> None:
         """Takes up a checkpoint: exactly, or from its weights alone with an empty replay."""
         check_game(found, self.parts.game)
-        facts = found.facts
-        state = self.learner.state
-        restored = {
-            name: checkpoints.restore(found, name, getattr(state, name)) for name in ("weights", "average", "optimiser")
-        }
+        facts, state = found.facts, self.learner.state
+        restored = {name: checkpoints.restore(found, name, getattr(state, name)) for name in LEARNED}
         self.learner.state = placed(dataclasses.replace(state, **restored))
         self.learner.steps = found.step
         self.producer.take_up(found, how)

@@ -38,8 +38,10 @@ class Milestones:
         return _passed(self.config.evaluate.every_rows, before.rows, now.rows) and not self.over(now)
 
     def save(self, before: Count, now: Count) -> bool:
-        """Whether a checkpoint is due."""
+        """Whether a checkpoint is due; one that is over saves in the end, once it is measured."""
         settings = self.config.checkpoint
+        if self.over(now):
+            return False
         if settings.every_epochs:
             return _passed(settings.every_epochs, before.epoch, now.epoch)
         if settings.every_games:

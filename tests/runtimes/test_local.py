@@ -7,6 +7,8 @@ import dataclasses
 import logging
 import os
 import re
+import types
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -89,10 +91,42 @@ def test_a_run_plays_learns_and_ends_as_its_config_says(watched: tuple[RunFolder
     assert played[-1].games == sum(report.finished for report in played) == last.facts["games_finished"]
     assert sink.of(ReplayReport)[-1].rows_held == 1024
     saved = sink.of(CheckpointReport)
-    assert [report.rows for report in saved] == [640, 1280, 1920, 2560, 2560]
+    assert [report.rows for report in saved] == [640, 1280, 1920, 2560]
     assert all(report.saved and Path(report.path).parent == folder.checkpoints for report in saved)
     assert checkpoint.steps(folder.checkpoints) == [120, 160]
     assert not sink.of(AlarmReport)
+
+
+@pytest.mark.parametrize(("every", "told"), [(0, range(128, 2561, 128)), (3, [512, 896, 1280, 1664, 2048, 2432, 2560])])
+def test_reports_say_rates_of_the_time_that_their_rows_took(
+    every: int, told: Sequence[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("aleazero.runtimes.local.time", types.SimpleNamespace(monotonic=lambda: now))
+    sink = Recorder()
+    with contextlib.closing(make_run(tiny(f"observe.every_seconds={every}"), tmp_path, sink=sink)) as run:
+        play = run.producer.step
+
+        def slowly() -> object:
+            nonlocal now
+            now += 1.0
+            return play()
+
+        monkeypatch.setattr(run.producer, "step", slowly)
+        run.train(StopAfter())
+    reports = sink.of(SelfPlayReport)
+    assert [report.rows for report in reports] == list(told)
+    assert [report.rows_per_second for report in reports] == [128.0] * len(told)
+
+
+def test_a_checkpoint_is_saved_and_told_once(tmp_path: Path) -> None:
+    sink = Recorder()
+    watching = ("evaluate.every_rows=640", "evaluate.opponents=random")
+    with contextlib.closing(make_run(tiny(*watching), tmp_path, sink=sink)) as run:
+        run.train(StopAfter())
+        assert run.save()
+    assert [report.rows for report in sink.of(EvalReport)] == [640, 1280, 1920, 2560]
+    assert [report.rows for report in sink.of(CheckpointReport)] == [640, 1280, 1920, 2560]
 
 
 def test_the_first_updates_wait_for_enough_rows(watched: tuple[RunFolder, Recorder]) -> None:

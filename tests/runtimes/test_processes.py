@@ -168,6 +168,7 @@ def test_milestones_go_by_rows_games_or_epochs() -> None:
     by_rows = Milestones(tiny())
     assert not by_rows.count_games
     assert by_rows.save(Count(639, 0, 0), Count(640, 0, 0))
+    assert not by_rows.save(Count(2559, 0, 0), Count(2560, 0, 0)), "the last checkpoint comes by itself"
 
 
 @pytest.mark.parametrize(
