@@ -16,6 +16,7 @@ from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import MAY_CHANGE, PRESETS, RunConfig, changes_refused, preset_layer, resolve
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
+from aleazero.core.schedule import Schedule
 from aleazero.core.settings import Layer, build, flatten, parse_assignments, to_toml
 from aleazero.games.registry import game_names, make_game
 from aleazero.play.rollout import Rollout
@@ -107,6 +108,16 @@ def test_a_game_may_have_presets_that_others_have_not() -> None:
         UnknownName, match=r"did you mean 'alphazero'\? known: alphazero, classic, quick, standard, strong$"
     ):
         preset_layer("backgammon", "alphazer")
+
+
+def test_a_learning_rate_in_a_preset_or_a_file_is_all_of_it(tmp_path: Path) -> None:
+    assert resolve("chess", preset="demo", environ={}).learn.learning_rate == Schedule(1e-3)
+    (tmp_path / "own.toml").write_text("[learn]\nlearning_rate = { start = 5e-4 }\n")
+    assert resolve("pig", file=tmp_path / "own.toml", environ={}).learn.learning_rate == Schedule(5e-4)
+    preset = resolve("pig", environ={}).learn.learning_rate
+    changed = resolve("pig", environ={}, assignments=["learn.learning_rate.start=5e-4"]).learn.learning_rate
+    assert preset.warmup_rows > 0
+    assert changed == dataclasses.replace(preset, start=5e-4)
 
 
 def test_the_classic_preset_takes_turns_as_others_do() -> None:

@@ -3,7 +3,9 @@
 A field whose type is a dataclass is a table; the others are settings (their types: `aleazero.core.settings_text`).
 `build` lays layers over the defaults and over one another, key by key. Where a table has a default, the defaults of
 its keys are that instance's. A dict is one setting: a file's replaces it whole, a text such as `mix.a=2` changes one
-entry. At last every table is asked for its `problems()`, messages that begin with the name of one of its fields.
+entry. So is a table whose class has keys without a default (a schedule's `start`), where a file gives them: what it
+leaves out is as the class says. At last every table is asked for its `problems()`, messages that begin with the name of
+one of its fields.
 
 Knows no particular config: only what the fields of a class say.
 """
@@ -130,6 +132,12 @@ def _tree(cls: type, instance: Any = None) -> dict[str, Any]:
     return tree
 
 
+@functools.cache
+def _needed(cls: type) -> set[str]:
+    """The keys of a class that have no default."""
+    return _fields(cls).keys() - _tree(cls).keys()
+
+
 def _nearest(root: type, siblings: Mapping[str, Any], path: str, key: str, cutoff: float = 0.6) -> list[str]:
     """What an unknown key was probably meant to be: that very key in other tables, or else a key nearly like it."""
     names = {known: known.rpartition(".")[2] for known in _paths(root)}
@@ -160,7 +168,7 @@ class _Reader:
             if table is None:
                 self.set(tree, key, hint, value, here)
             elif isinstance(value, Mapping):
-                if tree.get(key) is None:
+                if tree.get(key) is None or (not self.layer.text and _needed(table) and _needed(table) <= value.keys()):
                     tree[key] = _tree(table)
                 self.lay(table, tree[key], value, here)
             elif members(hint)[1] and is_none(value):
@@ -322,8 +330,10 @@ def _toml_lines(instance: Any, defaults: dict[str, Any], path: str) -> Iterator[
     # In TOML whatever follows a table's head belongs to it, so tables come last.
     for name, table in tables:
         here = _join(path, toml_key(name))
+        kind: type = type(table)
         yield from ("", f"[{here}]")
-        yield from _toml_lines(table, defaults[name] or _tree(type(table)), here)
+        anew = _needed(kind) or defaults[name] is None
+        yield from _toml_lines(table, _tree(kind) if anew else defaults[name], here)
 
 
 def to_dict(instance: Any) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class Config:
 class Inner:
     size: int
     name: str = "x"
+    note: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +154,26 @@ def test_a_file_replaces_a_dict_and_a_text_changes_one_entry() -> None:
     assert build(Config, [preset, parse_assignments(["mix.past=3"])]).mix == {"past": 3.0, "best": 1.0}
     assert build(Config, [preset, parse_assignments(["mix={self = 4}"])]).mix == {"self": 4.0}
     assert Config().mix == {"self": 1.0, "past": 0.5}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Inner = Inner(3, "y", "z")
+
+
+@pytest.mark.parametrize(
+    ("layer", "made"),
+    [
+        (Layer("config.toml", {"inner": {"size": 5}}), Inner(5)),
+        (Layer("config.toml", {"inner": {"size": 5, "name": "a"}}), Inner(5, "a")),
+        (Layer("config.toml", {"inner": {"name": "a"}}), Inner(3, "a", "z")),
+        (parse_assignments(["inner.size=5"]), Inner(5, "y", "z")),
+    ],
+)
+def test_a_file_that_gives_what_a_table_needs_replaces_it_and_a_text_changes_one_key(layer: Layer, made: Inner) -> None:
+    built = build(Outer, [layer])
+    assert built == Outer(made)
+    assert build(Outer, [Layer("again", tomllib.loads(to_toml(built)))]) == built
 
 
 def test_what_must_be_given_is_missed_unless_it_was_refused() -> None:
@@ -711,6 +732,7 @@ def test_every_setting_is_described() -> None:
     assert [tuple(row) for row in describe(Required)] == [
         ("inner.size", "a whole number", dataclasses.MISSING),
         ("inner.name", "text", "x"),
+        ("inner.note", "text, or none", None),
         ("path", "text", dataclasses.MISSING),
         ("limit", "a whole number, or none", dataclasses.MISSING),
     ]
