@@ -27,6 +27,7 @@ import numpy as np
 import safetensors.numpy
 
 from aleazero.core.errors import AleaError, UnknownName
+from aleazero.core.files import sync
 
 FORMAT = 1  # Every format, later ones too, begins its manifest with "sha256" and "format".
 PIECE_BYTES = 12 * 2**20
@@ -106,7 +107,7 @@ def save(
     with _WRITER:
         try:
             root.mkdir(parents=True, exist_ok=True)
-            _sync(root.parent)
+            sync(root.parent)
             _tidy(root)
             fresh.mkdir()
             _write_all(fresh, manifest, leaves, pieces)
@@ -311,7 +312,7 @@ def _write_all(folder: Path, manifest: dict[str, Any], leaves: dict[str, np.ndar
     digest = hashlib.sha256(text).hexdigest()
     (folder / _MANIFEST).write_bytes(text.replace(_NO_DIGEST.encode(), digest.encode(), 1))
     for path in (*folder.iterdir(), folder):
-        _sync(path)
+        sync(path)
 
 
 def _stored(array: np.ndarray, start: int, stop: int) -> np.ndarray:
@@ -320,21 +321,13 @@ def _stored(array: np.ndarray, start: int, stop: int) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)[start:stop]
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _put_in_place(fresh: Path, final: Path) -> None:
     root, step = final.parent, int(final.name)
     old = root / f".old-{step}-{os.getpid()}"
     if final.exists():
         os.rename(final, old)
     os.rename(fresh, final)
-    _sync(root)
+    sync(root)
     if old.exists():
         _discard(old, step)
 
@@ -343,7 +336,7 @@ def _discard(path: Path, step: int) -> None:
     """Deletes a folder, under a name by which a kill in the middle leaves nothing that looks like a checkpoint."""
     doomed = path.parent / f".tmp-{step}-{os.getpid()}"
     os.rename(path, doomed)
-    _sync(path.parent)
+    sync(path.parent)
     shutil.rmtree(doomed, ignore_errors=True)  # What stays behind is no checkpoint; the next save tries again.
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 import safetensors.numpy
 
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.core.game import GameSpec
 from aleazero.core.records import Weights
 from aleazero.core.settings import Layer, build, to_dict
@@ -49,7 +49,7 @@ def write(folder: Path, model: Model, weights: Weights, facts: Mapping[str, Any]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         payload = weights_to_bytes(weights)
-        _replace(folder / "weights.safetensors", payload)
+        replace_file(folder / "weights.safetensors", payload)
         (folder / "network.onnx").unlink(missing_ok=True)  # one of other weights would contradict these
         if onnx:
             _write_onnx(folder / "network.onnx", model, weights)
@@ -64,7 +64,7 @@ def write(folder: Path, model: Model, weights: Weights, facts: Mapping[str, Any]
             "sha256": {"weights.safetensors": hashlib.sha256(payload).hexdigest()},
             "facts": dict(facts),
         }
-        _replace(folder / "manifest.json", json.dumps(manifest, indent=2).encode() + b"\n")
+        replace_file(folder / "manifest.json", json.dumps(manifest, indent=2).encode() + b"\n")
     except OSError as error:
         raise ExportError(f"could not write the network to {folder}: {error}") from error
     return folder
@@ -158,12 +158,3 @@ def _write_onnx(path: Path, model: Model, weights: Weights) -> None:
         return policy | {"opinion": plain.opinion_of(output)}
 
     export_onnx(network, model.spec.observation_shape, path, metadata={"game": model.spec.name})
-
-
-def _replace(path: Path, payload: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(fresh, "wb") as file:
-        file.write(payload)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)

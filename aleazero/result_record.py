@@ -26,10 +26,10 @@ import jax
 from aleazero import __version__, export
 from aleazero.chess_players import StockfishPlayer
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.core.settings import fingerprint
 from aleazero.engine_players import EnginePlayer
 from aleazero.engines.gnubg_program import GnubgProgram
-from aleazero.observe.jsonl import replace_file
 from aleazero.players import AnyPlayer, NetworkPlayer, TurnNetworkPlayer
 from aleazero.runs import find_run, runs_root
 

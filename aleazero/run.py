@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
-from aleazero.core.errors import AleaError, ConfigError, UnknownName
+from aleazero.core.errors import ConfigError, explained
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,17 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     keep_compiled_programs()
     use_every_core()
-    try:
-        return _run(given)
-    except (ConfigError, UnknownName) as mistake:
-        print(f"aleazero.run: {mistake}", file=sys.stderr)
-        return 2
-    except AleaError as problem:
-        print(f"aleazero.run: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("aleazero.run: stopped", file=sys.stderr)
-        return 1
+    return explained("aleazero.run", lambda: _run(given))
 
 
 def _run(given: argparse.Namespace) -> int:

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, UnknownName
+from aleazero.core.files import replace_file
 from aleazero.core.settings import build, load_file, to_toml
 from aleazero.observe.jsonl import read_jsonl
 
@@ -95,9 +96,7 @@ class RunFolder:
 
     def write_config(self, config: RunConfig) -> None:
         """Writes the settings, whole or not at all."""
-        fresh = self.path / f".config.{os.getpid()}"
-        fresh.write_text(to_toml(config), "utf-8")
-        os.replace(fresh, self.config_file)
+        replace_file(self.config_file, to_toml(config).encode())
 
     @property
     def evals_file(self) -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aleazero.core.errors import UnknownName
-from aleazero.observe.jsonl import replace_file
+from aleazero.core.files import replace_file
 from aleazero.observe.mlflow_client import CHAMPION
 from aleazero.observe.settings import DESK
 

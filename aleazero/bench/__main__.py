@@ -10,25 +10,17 @@ import sys
 from pathlib import Path
 
 from aleazero.bench.command import read_options, show
-from aleazero.core.errors import AleaError, ConfigError, UnknownName
+from aleazero.core.errors import explained
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command line; returns its exit code."""
     given = vars(_parser().parse_args(arguments))
     as_json, verbose, single = given.pop("json"), given.pop("verbose"), given.pop("single_batch")
-    try:
-        options = read_options(single_batch=single, **given)
-        return show(options, as_json=as_json, verbose=verbose)
-    except (ConfigError, UnknownName) as mistake:
-        print(f"aleazero.bench: {mistake}", file=sys.stderr)
-        return 2
-    except AleaError as problem:
-        print(f"aleazero.bench: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("aleazero.bench: stopped", file=sys.stderr)
-        return 1
+    return explained(
+        "aleazero.bench",
+        lambda: show(read_options(single_batch=single, **given), as_json=as_json, verbose=verbose),
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -27,8 +27,8 @@ from aleazero.bench.searches import STOCHASTIC_MCTS, search_cases
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.games.registry import PGX_PREFIX
-from aleazero.observe.jsonl import replace_file
 
 FLOORS = Path(__file__).with_name("floors.toml")
 TOLERANCE = 0.15  # machines differ a little even in ratios

@@ -23,10 +23,10 @@ import jax
 from aleazero.config import NOT_SETTINGS, RunConfig
 from aleazero.core.devices import cores, lanes_step
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.core.game import Game
 from aleazero.core.settings import from_environment, load_file, parse_assignments
 from aleazero.games.registry import make_game
-from aleazero.observe.jsonl import replace_file
 
 FORMAT = 1
 SELFPLAY = "selfplay"

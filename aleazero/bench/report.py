@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aleazero.bench.cases import BenchError
 from aleazero.bench.measure import Size, in_words
 from aleazero.bench.memory import GB
-from aleazero.observe.jsonl import replace_file
+from aleazero.core.files import replace_file
 from aleazero.observe.plot import Curve, Panel
 from aleazero.observe.png import write_png
 

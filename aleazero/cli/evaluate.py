@@ -17,9 +17,9 @@ from aleazero.cli.common import command_line, game_of, players_of, seed_problems
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
+from aleazero.core.files import replace_file
 from aleazero.core.game import Game
 from aleazero.games.chess.game import Chess
-from aleazero.observe.jsonl import replace_file
 from aleazero.play.luck import Judge, take_off
 from aleazero.play.luck import luck as luck_of
 from aleazero.play.match import MatchResult, play_match

@@ -24,8 +24,8 @@ from aleazero.cli import (
     train_tree,
     web_tree,
 )
-from aleazero.cli.answer import DONE, FAILED, MISUSE
-from aleazero.core.errors import AleaError, ConfigError, NotationError, UnknownName
+from aleazero.cli.answer import DONE, MISUSE
+from aleazero.core.errors import explained
 
 app = App(
     name="alea",
@@ -67,20 +67,15 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Runs a command line; returns its exit code. Mistakes are explained in a line or two, without a traceback."""
-    try:
-        code: Any = app(arguments, exit_on_error=False, print_error=True)
-    except CycloptsError:
-        return MISUSE
-    except (UnknownName, NotationError, ConfigError) as mistake:
-        print(f"alea: {mistake}", file=sys.stderr)
-        return MISUSE
-    except AleaError as problem:
-        print(f"alea: {problem}", file=sys.stderr)
-        return FAILED
-    except KeyboardInterrupt:
-        print("alea: stopped", file=sys.stderr)
-        return FAILED
-    return code if isinstance(code, int) else DONE
+
+    def command() -> int:
+        try:
+            code: Any = app(arguments, exit_on_error=False, print_error=True)
+        except CycloptsError:
+            return MISUSE
+        return code if isinstance(code, int) else DONE
+
+    return explained("alea", command)
 
 
 if __name__ == "__main__":

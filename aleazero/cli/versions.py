@@ -14,10 +14,10 @@ from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
+from aleazero.core.files import replace_file
 from aleazero.games.chess.game import Chess
 from aleazero.games.chess.pgn import worst_positions
 from aleazero.ladder import fit_elo
-from aleazero.observe.jsonl import replace_file
 from aleazero.play.episodes import Episode
 from aleazero.play.match import play_match
 from aleazero.play.ratings import results_from_points

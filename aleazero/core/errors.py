@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 
 class AleaError(Exception):
@@ -42,3 +43,18 @@ class UnknownName(AleaError):  # noqa: N818
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}: {hint}known: {', '.join(names)}")
+
+
+def explained(program: str, command: Callable[[], int]) -> int:
+    """A command's exit code; 1 if it failed, 2 if it was misused. Errors are a line or two, without a traceback."""
+    try:
+        return command()
+    except (UnknownName, NotationError, ConfigError) as mistake:
+        print(f"{program}: {mistake}", file=sys.stderr)
+        return 2
+    except AleaError as problem:
+        print(f"{program}: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{program}: stopped", file=sys.stderr)
+        return 1

@@ -19,12 +19,13 @@ import numpy as np
 from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.files import replace_file
 from aleazero.core.settings import fingerprint, flatten
 from aleazero.experiment.clock import Clock, compiling_noted, read_clock
 from aleazero.experiment.plan import Measure, Plan
 from aleazero.experiment.result import Done, panels, summarise
 from aleazero.experiment.statistics import Series
-from aleazero.observe.jsonl import read_jsonl, replace_file
+from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.plot import write_svg
 from aleazero.observe.reports import EvalReport, RunReport
 from aleazero.play.match import TurnPlayer

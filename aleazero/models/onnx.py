@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 from jax.extend.core import Jaxpr, Literal
 
 from aleazero.core.errors import AleaError, MissingExtra
+from aleazero.core.files import replace_file
 
 INPUT = "observation"
 OPSET = 18  # the first in which every reduction takes its axes as an input
@@ -339,11 +339,4 @@ def export_onnx(
     outputs = dict(zip(sorted(types), values, strict=True))
     content = _model(graph, outputs, {INPUT: observation, **types}, metadata).SerializeToString()
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(content)
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    replace_file(path, content)

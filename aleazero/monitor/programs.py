@@ -15,10 +15,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from aleazero.core.files import replace_file
 from aleazero.monitor.dashboards import DATASOURCE, dashboard_files
 from aleazero.monitor.panels import dashboards
 from aleazero.monitor.rules import alert_rules, prometheus_settings
-from aleazero.observe.jsonl import replace_file
 from aleazero.observe.mlflow_client import local_artifacts, local_uri
 from aleazero.observe.settings import DESK
 

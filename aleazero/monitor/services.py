@@ -24,9 +24,9 @@ from importlib import import_module
 from typing import Any
 
 from aleazero.core.errors import AleaError, MissingExtra
+from aleazero.core.files import replace_file
 from aleazero.monitor.programs import HOW_TO_GET, PORTS, Desk, Program, find_program
 from aleazero.observe.endpoint import LOOPBACK
-from aleazero.observe.jsonl import replace_file
 
 _log = logging.getLogger(__name__)
 

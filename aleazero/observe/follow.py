@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from aleazero.observe.jsonl import replace_file
+from aleazero.core.files import replace_file
 from aleazero.observe.reports import Report
 
 _log = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.observe.reports import Report
 
 _log = logging.getLogger(__name__)
@@ -115,25 +116,6 @@ def truncate_jsonl(path: Path, step: int) -> None:
         if record["step"] <= step:
             kept.append(line + b"\n")
     replace_file(path, b"".join(kept))
-
-
-def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Writes a file whole or not at all: a temporary file beside it, forced to the disk, then renamed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.unlink(missing_ok=True)  # of a process that had this number before; it may have another mode
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself is an entry of the folder
-    finally:
-        os.close(folder)
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:

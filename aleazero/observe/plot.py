@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from aleazero.core.errors import AleaError
-from aleazero.observe.jsonl import replace_file
+from aleazero.core.files import replace_file
 
 _COLUMNS = 2
 _WIDTH, _HEIGHT = 384, 220  # of the area that curves are drawn in
@@ -79,12 +79,23 @@ class Panel:
         if self.y_range is None:
             return
         low, high = self.y_range
-        if not (_usable(low, self.log_y) and _usable(high, self.log_y) and low < high):
+        if not (usable(low, self.log_y) and usable(high, self.log_y) and low < high):
             positive = " and positive, as the axis is logarithmic" if self.log_y else ""
             raise AleaError(
                 f"panel {self.title!r} has y_range {self.y_range}: it must be (low, high) with low < high, "
                 f"both finite{positive}"
             )
+
+    def points(self) -> list[Point]:
+        """All that its axes can show, ends of intervals included."""
+        return [
+            (x, y)
+            for curve in self.curves
+            for values in (curve.y, curve.low, curve.high)
+            if values is not None
+            for x, y in zip(curve.x, values, strict=True)
+            if usable(x, self.log_x) and usable(y, self.log_y)
+        ]
 
 
 def write_svg(path: Path, panels: Sequence[Panel], title: str = "") -> None:
@@ -191,21 +202,15 @@ def _axis(values: Sequence[float], log: bool, start: float, end: float) -> _Axis
     return _Axis(ticks(min(values), max(values)), log, start, end)
 
 
-def _usable(value: float, log: bool) -> bool:
+def usable(value: float, log: bool) -> bool:
+    """Whether an axis can show it."""
     return math.isfinite(value) and abs(value) <= _LIMIT and (not log or value >= 1 / _LIMIT)
 
 
 def _draw_panel(panel: Panel, top: float) -> list[str]:
     """A panel at the origin, its area `top` pixels down."""
     drawn = [_label(panel.title, _LEFT, 24, "strong", size=13, weight="600"), *_draw_legend(panel)]
-    points = [
-        (x, y)
-        for curve in panel.curves
-        for values in (curve.y, curve.low, curve.high)
-        if values is not None
-        for x, y in zip(curve.x, values, strict=True)
-        if _usable(x, panel.log_x) and _usable(y, panel.log_y)
-    ]
+    points = panel.points()
     if not points:
         frame = f'x="{_LEFT}" y="{_n(top)}" width="{_WIDTH}" height="{_HEIGHT}"'
         drawn.append(f'<rect class="az-grid" fill="none" {frame}/>')
@@ -285,7 +290,7 @@ def _runs(
     """Stretches of neighbouring points that can all be drawn, in pixels: x and one y for each column."""
     run: list[tuple[float, tuple[float, ...]]] = []
     for x, *ys in zip(xs, *columns, strict=True):
-        if _usable(x, across.log) and all(_usable(y, up.log) for y in ys):
+        if usable(x, across.log) and all(usable(y, up.log) for y in ys):
             run.append((across.place(x), tuple(up.place(y) for y in ys)))
         elif run:
             yield run

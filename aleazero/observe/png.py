@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from aleazero.observe.jsonl import replace_file
-from aleazero.observe.plot import COLOURS, Curve, Panel, linear_ticks, log_ticks, short_number
+from aleazero.core.files import replace_file
+from aleazero.observe.plot import COLOURS, Curve, Panel, linear_ticks, log_ticks, short_number, usable
 
 _WIDTH, _HEIGHT = 560, 340  # of the area that curves are drawn in
 _LEFT, _RIGHT, _TOP, _BOTTOM = 110, 30, 50, 80  # from there to the edges of the panel
@@ -185,14 +185,7 @@ def _draw_panel(canvas: Canvas, panel: Panel, left: int, title_at: int, top: int
         y = title_at + _TOP + row * _LEGEND_ROW
         canvas.line((left, y - 7), (left + 28, y - 7), _colour(number), _LINE)
         canvas.text(label, left + 40, y, _SOFT)
-    points = [
-        (x, y)
-        for curve in panel.curves
-        for ys in (curve.y, curve.low, curve.high)
-        if ys is not None
-        for x, y in zip(curve.x, ys, strict=True)
-        if _usable(x, panel.log_x) and _usable(y, panel.log_y)
-    ]
+    points = panel.points()
     bottom = top + _HEIGHT
     if not points:
         canvas.text("no data", left + _WIDTH / 2, top + _HEIGHT / 2, _SOFT, anchor=0.5)
@@ -220,7 +213,7 @@ def _draw_curve(canvas: Canvas, curve: Curve, colour: Colour, panel: Panel, acro
     rows = [
         (across(x), *(up(value) for value in values))
         for x, *values in zip(curve.x, curve.y, low, high, strict=True)
-        if _usable(x, panel.log_x) and all(_usable(value, panel.log_y) for value in values)
+        if usable(x, panel.log_x) and all(usable(value, panel.log_y) for value in values)
     ]
     if not rows:
         return
@@ -235,10 +228,6 @@ def _draw_curve(canvas: Canvas, curve: Curve, colour: Colour, panel: Panel, acro
 def _place(value: float, ticks: list[float], log: bool, start: float, end: float) -> float:
     low, high, here = (math.log10(each) if log else each for each in (ticks[0], ticks[-1], value))
     return start + (here - low) / (high - low) * (end - start)
-
-
-def _usable(value: float, log: bool) -> bool:
-    return math.isfinite(value) and (not log or value > 0)
 
 
 def _shown(panel: Panel) -> list[tuple[int, str]]:

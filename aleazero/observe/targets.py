@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from aleazero.core.files import replace_file
 from aleazero.observe.endpoint import LOOPBACK, TOKEN, Endpoint
-from aleazero.observe.jsonl import replace_file
 
 PATH = "/targets"
 _PARAMETER = f"__param_{TOKEN}"  # Prometheus makes it a part of what it asks for, and no label

@@ -25,6 +25,7 @@ import numpy as np
 import safetensors.numpy
 
 from aleazero.core.errors import AleaError
+from aleazero.core.files import sync
 
 SEGMENT_BYTES = 64 * 2**20
 QUEUE_RECORDS = 4
@@ -131,7 +132,7 @@ class ReplayLog:
             # Newest first: a kill in between leaves a log without a gap.
             while self._segments[-1].first > number:
                 self._segments.pop().path.unlink()
-            _sync_folder(self._folder)
+            sync(self._folder)
             last = self._segments[-1]
             del last.bounds[number - last.first + 1 :]
             os.fsync(self._open().fileno())
@@ -181,7 +182,7 @@ class ReplayLog:
         segment = _Segment(self._folder / f"segment-{number:012d}.log", number, [0])
         segment.path.touch(exist_ok=False)
         self._segments.append(segment)
-        _sync_folder(self._folder)
+        sync(self._folder)
 
     def _open(self) -> io.FileIO:
         """The last segment, ready to be written behind its last intact record."""
@@ -316,11 +317,3 @@ def _decode(number: int, path: Path, start: int, end: int) -> dict[str, np.ndarr
             "resume from weights alone"
         )
     return safetensors.numpy.load(data)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from aleazero.core.files import replace_file
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun, read
-from aleazero.observe.jsonl import replace_file
 from aleazero.web.balatro_run import BalatroRun
 from aleazero.web.hall import NoSuchTable
 from aleazero.web.play_api import PROBLEMS, TableId

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aleazero.core import errors
-from aleazero.core.errors import AleaError, GameContractError, MissingExtra, UnknownName
+from aleazero.core.errors import AleaError, ConfigError, GameContractError, MissingExtra, UnknownName, explained
 
 
 def test_every_error_can_be_caught_as_one():
@@ -33,3 +33,22 @@ def test_a_broken_contract_names_its_law():
     error = GameContractError("zero sum", "returns are [1.0, 0.0]")
     assert str(error) == "zero sum: returns are [1.0, 0.0]"
     assert (error.law, error.message) == ("zero sum", "returns are [1.0, 0.0]")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (ConfigError("seed is -1"), 2, "it: seed is -1\n"),
+        (AleaError("no room"), 1, "it: no room\n"),
+        (KeyboardInterrupt(), 1, "it: stopped\n"),
+    ],
+)
+def test_a_command_that_fails_says_why_in_a_line(
+    raised: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def command() -> int:
+        raise raised
+
+    assert explained("it", command) == code
+    assert capsys.readouterr() == ("", said)
+    assert explained("it", lambda: 7) == 7

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from aleazero.core.errors import AleaError
 from aleazero.observe import jsonl
-from aleazero.observe.jsonl import JsonlSink, read_jsonl, replace_file, truncate_jsonl
+from aleazero.observe.jsonl import JsonlSink, read_jsonl, truncate_jsonl
 from aleazero.observe.sink import Fanout
 from tests.observe import examples
 
@@ -165,15 +165,6 @@ def test_going_back_needs_steps_and_no_file(tmp_path):
     path.write_text('{"step": 1}\n{"step": null}\n')
     with pytest.raises(AleaError, match=r"line 2: .*None.*integer"):
         truncate_jsonl(path, 3)
-
-
-def test_a_replacement_that_fails_leaves_the_old_file_alone(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_bytes(b"old")
-    with pytest.raises(TypeError):
-        replace_file(path, "no bytes")  # type: ignore[arg-type]
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["metrics.jsonl"]
 
 
 @contextlib.contextmanager

@@ -98,7 +98,7 @@ def test_signals_the_stop_file_and_the_lock_of_a_real_process(tmp_path: Path, pr
 
     # A second Ctrl-C does not wait for the checkpoint, which here takes for ever. SIGTERM counts like Ctrl-C.
     slow = "import time\nfrom aleazero import checkpoint\n"
-    slow += "checkpoint._sync = lambda path: '.tmp-' in str(path) and time.sleep(60)"
+    slow += "checkpoint.sync = lambda path: '.tmp-' in str(path) and time.sleep(60)"
     child = children.start("--resume", "it", *where, before=slow)
     child.wait_for(lambda: last_rows(folder) > again.facts["rows"], "more rows")
     assert not folder.stop_file.exists()

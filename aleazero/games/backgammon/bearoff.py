@@ -17,13 +17,11 @@ Knows no cube, no contact and no checker outside home.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import logging
 import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +32,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.core.struct import struct
 from aleazero.games.backgammon.bearoff_build import POINTS, ROLLS, WAYS, plays, rank, solve
 from aleazero.games.backgammon.board import CHECKERS, HOME, Board, Planes, some
@@ -241,28 +240,9 @@ def _write(folder: Path, checkers: int, pair: int, arrays: dict[str, np.ndarray]
         np.save(buffer, array)
         digest = hashlib.sha256(buffer.getvalue()).hexdigest()
         files[name] = {"file": f"{name}-{digest[:16]}.npy", "sha256": digest}
-        _put(folder / files[name]["file"], buffer.getvalue())
+        replace_file(folder / files[name]["file"], buffer.getvalue())
     manifest = {"format": FORMAT, "checkers": checkers, "pair": pair, "files": files}
-    _put(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
-
-
-def _put(path: Path, data: bytes) -> None:
-    """A file, whole or not at all, and on the disk."""
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with fresh.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            fresh.unlink()
-    entry = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(entry)  # the rename itself is an entry of the folder
-    finally:
-        os.close(entry)
+    replace_file(folder / _MANIFEST, json.dumps(manifest, indent=2).encode())
 
 
 def _read(folder: Path, checkers: int, pair: int) -> Tables:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from aleazero.core.errors import AleaError
-from aleazero.observe.jsonl import replace_file
+from aleazero.core.files import replace_file
 
 HEAD = "head"  # the name of the user who may do everything in a run
 HEAD_CATEGORIES = ("+@read", "+@write", "+@stream", "+@transaction", "-@dangerous")
