@@ -1,12 +1,14 @@
-"""Tests run stricter than production: rank promotion raises, warnings are errors, compiled programs are kept."""
+"""Tests run stricter than production: rank promotion raises, warnings are errors. What they compile is kept."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_platforms", "cpu")
@@ -23,9 +25,21 @@ def regenerate(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--regenerate"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled programs are kept: for all tests of a session, on all cores, and for the processes they start."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
+    os.environ |= {"JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    compilation_cache.reset_cache()
+    return folder
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_compiled_programs() -> Generator[None, None, None]:
-    """A worker that keeps the programs of every module grows to gigabytes."""
+    """A worker that holds the programs of every module in memory grows to gigabytes."""
     yield
     jax.clear_caches()
 

@@ -19,9 +19,9 @@ from aleazero.play.ratings import results_from_points, score_interval
 from aleazero.players import make_player
 from aleazero.rate import rate, solved_positions
 from aleazero.runtimes.start import Finished, resume, start
-from tests.runtimes.support import differences, kept_programs, newest, programs  # noqa: F401 - fixtures
+from tests.runtimes.support import differences, newest
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("kept_programs")]
+pytestmark = pytest.mark.slow
 SEEDS = (0, 1, 2)
 
 COMMON = (

@@ -56,14 +56,10 @@ class Table:
 
 
 @pytest.fixture(scope="module")
-def compiled_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def compiled_programs(compiled: Path) -> Iterator[Path]:
     """What is compiled here, quickly, is kept, so that the program started below need not do it again."""
-    folder = tmp_path_factory.mktemp("compiled")
-    before = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_disable_most_optimizations", True)
-    yield folder
-    jax.config.update("jax_compilation_cache_dir", before)
+    yield compiled
     jax.config.update("jax_disable_most_optimizations", False)
 
 

@@ -36,11 +36,10 @@ Alea = Callable[..., dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody's settings, nobody's profiles and nobody's cache of compiled programs."""
+    """Nobody's settings and nobody's profiles."""
     for variable in ("ALEA_RUNS", "ALEA_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ALEA_DATA", str(tmp_path_factory.mktemp("data")))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "compiled"))
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +47,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs with one in it, `tiny`, and in `said` what training it printed. Nobody may change it."""
     root = tmp_path_factory.mktemp("trained")
     settings = [text for key, value in TINY.items() for text in ("--set", f"{key}={value}")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "compiled"))
-        arguments = ["train", "tictactoe", "--preset", "quick", "--runs", str(root), "--name", "tiny", "--json"]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            assert run([*arguments, *settings]) == 0
+    arguments = ["train", "tictactoe", "--preset", "quick", "--runs", str(root), "--name", "tiny", "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert run([*arguments, *settings]) == 0
     (root / "said").write_text(said.getvalue())
     return root
 

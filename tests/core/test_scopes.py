@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -8,6 +9,14 @@ import pytest
 
 from aleazero.core.scopes import PARTS, Part, part, part_of
 from aleazero.games.registry import make_game
+
+
+@pytest.fixture(autouse=True)
+def named() -> Iterator[None]:
+    """No program is taken that was kept under other names."""
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
+    yield
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", False)
 
 
 @pytest.mark.parametrize(

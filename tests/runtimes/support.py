@@ -27,7 +27,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 from aleazero import checkpoint
 from aleazero.assemble import Parts, build_parts
@@ -68,32 +67,17 @@ def tiny(*assignments: str, game: str = "tictactoe") -> RunConfig:
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(compiled: Path) -> Path:
     """Where compiled programs are kept, for this session and its processes."""
-    return tmp_path_factory.mktemp("programs")
+    return compiled
 
 
 @pytest.fixture(scope="module")
-def quick_programs(programs: Path) -> Iterator[None]:
-    """Programs are compiled without the expensive passes, and kept."""
-    _keep_programs(str(programs), 0.0, quick=True)
+def quick_programs() -> Iterator[None]:
+    """Programs are compiled without the expensive passes."""
+    jax.config.update("jax_disable_most_optimizations", True)
     yield
-    _keep_programs(None, 1.0, quick=False)
-
-
-@pytest.fixture(scope="module")
-def kept_programs(programs: Path) -> Iterator[None]:
-    """Programs are compiled with all optimisations, and kept."""
-    _keep_programs(str(programs), 0.0, quick=False)
-    yield
-    _keep_programs(None, 1.0, quick=False)
-
-
-def _keep_programs(folder: str | None, least_seconds: float, quick: bool) -> None:
-    jax.config.update("jax_compilation_cache_dir", folder)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", least_seconds)
-    jax.config.update("jax_disable_most_optimizations", quick)
-    compilation_cache.reset_cache()
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 class Recorder:
@@ -330,7 +314,9 @@ def _run_child(
         del os.environ[name]
     os.environ |= environment | {"JAX_COMPILATION_CACHE_DIR": str(folder)}
     jax.config.update("jax_platforms", "cpu")
-    _keep_programs(str(folder), 0.0, quick)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_disable_most_optimizations", quick)
     sys.argv = ["aleazero.run", *arguments]
     exec(code, {"__name__": "__main__"})
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from scripts.faults import small
 
 
-def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "compiled"))
+def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(tmp_path: Path) -> None:
     found = small(tmp_path, seed=1)
     assert found["counted_exactly_once"]
     assert sum(map(len, found["recovery_seconds"].values())) == 5
