@@ -26,10 +26,10 @@ def regenerate(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where compiled programs are kept: for all tests of a session, on all cores, and for the processes they start."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "programs"
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "programs"
     os.environ |= {"JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -42,6 +42,7 @@ def forget_compiled_programs() -> Generator[None, None, None]:
     """A worker that holds the programs of every module in memory grows to gigabytes."""
     yield
     jax.clear_caches()
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", False)  # a profile turns it on
 
 
 def _refuse_skips(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 

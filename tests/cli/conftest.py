@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
 from aleazero.cli.main import run
@@ -34,9 +35,22 @@ TINY = {
 Alea = Callable[..., dict[str, Any]]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What a command compiles runs once or twice: XLA without its expensive passes, for what fixtures compile, too."""
+    jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Others compile as they like."""
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody's settings and nobody's profiles."""
+    """Nobody's settings and nobody's profiles; commands in processes of their own compile as these do."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     for variable in ("ALEA_RUNS", "ALEA_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ALEA_DATA", str(tmp_path_factory.mktemp("data")))

@@ -119,16 +119,6 @@ def test_reports_say_rates_of_the_time_that_their_rows_took(
     assert [report.rows_per_second for report in reports] == [128.0] * len(told)
 
 
-def test_a_checkpoint_is_saved_and_told_once(tmp_path: Path) -> None:
-    sink = Recorder()
-    watching = ("evaluate.every_rows=640", "evaluate.opponents=random")
-    with contextlib.closing(make_run(tiny(*watching), tmp_path, sink=sink)) as run:
-        run.train(StopAfter())
-        assert run.save()
-    assert [report.rows for report in sink.of(EvalReport)] == [640, 1280, 1920, 2560]
-    assert [report.rows for report in sink.of(CheckpointReport)] == [640, 1280, 1920, 2560]
-
-
 def test_the_first_updates_wait_for_enough_rows(watched: tuple[RunFolder, Recorder]) -> None:
     sink = watched[1]
     ready = {report.rows: report.rows_ready for report in sink.of(ReplayReport)}
@@ -228,6 +218,8 @@ def test_the_best_checkpoint_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     best = matches[1].step
     assert checkpoint.steps(folder.checkpoints) == [best, 144, 160]
     assert newest(folder).facts["best"] == [0.75, best]
+    told = [report.rows for report in sink.of(CheckpointReport)]
+    assert told == list(range(256, 2561, 256)), "once each, also where it is the best and due besides"
 
 
 def test_a_match_in_which_no_game_ends_is_said_and_the_run_goes_on(

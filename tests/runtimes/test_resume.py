@@ -43,7 +43,7 @@ os.fsync = lambda handle: (time.sleep(0.01), sync(handle))[1]
 
 # The ring goes round in both. Games of Pig take some 100 moves, more than a slab: what a row's target is comes out
 # slabs later.
-TICTACTOE = tiny("total_rows=5120")
+TICTACTOE = tiny("total_rows=3840")
 PIG = tiny(
     *("total_rows=5760", "selfplay.num_games=2", "selfplay.moves_per_rollout=64", "selfplay.random_plies=20"),
     *("replay.capacity_rows=4352", "targets.td_lambda=0.9"),
@@ -51,7 +51,7 @@ PIG = tiny(
 )
 # Rows played when a run is killed, and the moment after them.
 POINTS = {
-    TICTACTOE: [(640, "after a save"), (1400, "at once"), (2000, "in a save"), (3000, "at once"), (4000, "in a save")],
+    TICTACTOE: [(640, "after a save"), (1400, "at once"), (2600, "in a save")],
     PIG: [(1000, "in a save"), (2400, "at once"), (4000, "after a save")],
 }
 
