@@ -35,22 +35,9 @@ TINY = {
 Alea = Callable[..., dict[str, Any]]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """What a command compiles runs once or twice: XLA without its expensive passes, for what fixtures compile, too."""
-    jax.config.update("jax_disable_most_optimizations", True)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown() -> None:
-    """Others compile as they like."""
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody's settings and nobody's profiles; commands in processes of their own compile as these do."""
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    """Nobody's settings and nobody's profiles."""
     for variable in ("ALEA_RUNS", "ALEA_DEVICE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ALEA_DATA", str(tmp_path_factory.mktemp("data")))
@@ -62,8 +49,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("trained")
     settings = [text for key, value in TINY.items() for text in ("--set", f"{key}={value}")]
     arguments = ["train", "tictactoe", "--preset", "quick", "--runs", str(root), "--name", "tiny", "--json"]
+    jax.config.update("jax_disable_most_optimizations", True)
     with contextlib.redirect_stdout(io.StringIO()) as said:
         assert run([*arguments, *settings]) == 0
+    jax.config.update("jax_disable_most_optimizations", False)
     (root / "said").write_text(said.getvalue())
     return root
 

@@ -11,6 +11,9 @@ from safetensors.numpy import load_file
 
 from aleazero.cli.main import run
 from tests.cli.conftest import Alea
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
 
 
 def test_the_exported_network_plays_as_the_run_does(alea: Alea, runs: Path, tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from aleazero.cli.main import run
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import RunFolder
 from tests.cli.conftest import Alea
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
 
 
 def metrics(folder: Path, kind: str) -> list[dict[str, Any]]:
