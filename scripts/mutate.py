@@ -181,8 +181,8 @@ FAULTS = (
     Fault(
         "replay: prioritised sampling that is uniform",
         "aleazero/replay/ring.py",
-        "good = jnp.where(weighted[:, None], surprise > enough, surprise >= 0)",
-        "good = surprise >= 0",
+        "wanted = (jax.random.uniform(keys[0], (count,)) < config.surprise) & (weights.sum() > 0)",
+        "wanted = jnp.zeros(count, bool)",
         ("tests/replay/test_ring.py",),
     ),
     Fault(
