@@ -22,10 +22,10 @@ import ray
 from aleazero.config import resolve
 from aleazero.core.settings import to_toml
 from aleazero.ray_settings import RayConfig
+from aleazero.runtimes.children import ONE_CORE
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.cluster import connected
 from aleazero.runtimes.ray.inference import InferenceServer, Network
-from aleazero.runtimes.ray.player import ONE_THREAD
 
 
 class Client:
@@ -85,7 +85,7 @@ def main() -> int:
             text, given.most_rows, given.wait_ms
         )
         ray.get(server.load.remote(1, [ray.put(leaves)]))
-        make = ray.remote(num_cpus=1, runtime_env={"env_vars": ONE_THREAD})(Client)
+        make = ray.remote(num_cpus=1, runtime_env={"env_vars": ONE_CORE})(Client)
         clients = [make.remote(server, shape) for _ in range(given.clients)]
         for rows in map(int, given.rows.split(",")):
             ray.get([client.load.remote(rows, given.groups, 2.0) for client in clients])  # compiles
