@@ -129,9 +129,12 @@ class RunFolder:
         return None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Makes this process the only one that trains the run; the hold ends with the process, however it ends."""
-        with open(self.path / "run.lock", "a+") as file:
+    def held(self, lock: str = "run.lock") -> Iterator[None]:
+        """Makes this process the only one that trains the run; the hold ends with the process, however it ends.
+
+        Where one that trains is started by another one, that one holds a lock of its own.
+        """
+        with open(self.path / lock, "a+") as file:
             if not _locked(file, _LOCK_TRIES):
                 file.seek(0)
                 raise RunError(

@@ -11,6 +11,7 @@ import asyncio
 import collections
 import concurrent.futures
 import dataclasses
+import math
 import time
 from typing import Any
 
@@ -22,6 +23,7 @@ from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.records import Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.far_play import Answer
+from aleazero.runtimes.ray.pulse import Heart
 
 LEAST_ROWS = 32  # that a batch is padded to
 MOST_BATCHES = 4  # that may wait
@@ -77,8 +79,12 @@ class Network:
 class InferenceServer:
     """Joins requests; an asynchronous actor."""
 
-    def __init__(self, config: str, most_rows: int, wait_ms: float) -> None:
-        """`most_rows` are joined, at most; the first of them waits `wait_ms` for others."""
+    def __init__(self, config: str, most_rows: int, wait_ms: float, linger_seconds: float = math.inf) -> None:
+        """`most_rows` are joined, at most; the first of them waits `wait_ms` for others.
+
+        Once nobody has asked whether it is alive for `linger_seconds` it ends itself.
+        """
+        self._heart = Heart(linger_seconds)
         keep_compiled_programs()
         self._network = Network(config)
         self._most, self._wait = most_rows, wait_ms / 1000
@@ -89,6 +95,10 @@ class InferenceServer:
         self._worker: asyncio.Task[None] | None = None
         self._latencies: collections.deque[float] = collections.deque(maxlen=REMEMBERED)
         self._rows, self._room, self._batches, self._since = 0, 0, 0, time.monotonic()
+
+    async def alive(self) -> int:
+        """The number of its process."""
+        return self._heart.beat()
 
     async def load(self, version: int, weights: list[Any]) -> None:
         """Takes weights from the object store."""

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 64 * 2**20
 EVERY_SECONDS = 1.0
 FLAGS = ("stop", "paused")  # made by whoever is at the driver's machine
-_SKIPPED = ("run.lock", *FLAGS, "ray-desk.json")
+_SKIPPED = ("run.lock", *FLAGS, "driver.lock", "ray-desk.json", "ray-crew")
 _CALL_SECONDS = 120.0
 
 Stamp = tuple[int, int, int]  # inode, size, when it was changed in ns
