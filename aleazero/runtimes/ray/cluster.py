@@ -50,7 +50,7 @@ def connected(settings: RayConfig) -> Iterator[None]:
             # JAX warns of forks; what Ray forks becomes another program at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             if own:
-                ray.init(address="local", **_own(settings), **quietly)
+                ray.init(address="local", **own_cluster(settings), **quietly)
             else:
                 ray.init(address=settings.address, **quietly)
     except Exception as error:
@@ -79,7 +79,7 @@ def has_token() -> bool:
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or (file.is_file() and bool(file.read_text().strip()))
 
 
-def _own(settings: RayConfig) -> dict[str, Any]:
+def own_cluster(settings: RayConfig) -> dict[str, Any]:
     """What a cluster of the run's own is started with."""
     told: dict[str, Any] = {"include_dashboard": not settings.local and has_page()}
     told["num_cpus"] = max(cores(), settings.workers)

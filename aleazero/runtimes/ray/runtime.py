@@ -25,7 +25,7 @@ from aleazero.core.errors import AleaError
 from aleazero.observe.follow import Follower
 from aleazero.observe.reports import report_of
 from aleazero.observe.sink import Fanout
-from aleazero.runs import RunFolder
+from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
 from aleazero.runtimes.ray.cluster import check_store, connected, count_players
 from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
@@ -53,11 +53,11 @@ def train_on_ray(
     config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
 ) -> Finished:
     """Trains a run on Ray; `how` is None where it is new."""
-    with folder.held("driver.lock"), connected(config.ray):  # or else somebody trains it already
+    with folder.held(DRIVER_LOCK), connected(config.ray):  # or else somebody trains it already
         space = space_of(folder)
         try:
             crew = start_crew(_with_players(config), space, new=how is None)
-            _await_end(folder)
+            _await_end(folder)  # of a learner whose driver was killed
             with folder.held():
                 folder.write_config(config)
             with _shown(config, folder, root, quiet):
@@ -70,9 +70,9 @@ def train_on_ray(
 
 
 def _await_end(folder: RunFolder) -> None:
-    """Where the last driver was killed, its learner may not have ended yet."""
+    """A learner that hangs ends only a while after it was told to."""
     until = time.monotonic() + END_SECONDS
-    while folder.owner() is not None and time.monotonic() < until:
+    while folder.holder(RUN_LOCK) is not None and time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
 
 
@@ -103,6 +103,7 @@ def train_with(
         if died > MOST_LEARNERS:
             raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
         logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
+        _await_end(folder)
         how = how_to_go_on(folder, config)
 
 

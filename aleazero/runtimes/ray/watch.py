@@ -12,7 +12,7 @@ import ray
 
 from aleazero.core.errors import AleaError
 from aleazero.runtimes.ray.crew import Crew
-from aleazero.runtimes.ray.pulse import LOST, SILENCE_SECONDS, START_SECONDS, Pulse
+from aleazero.runtimes.ray.pulse import LOST, START_SECONDS, Pulse
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Watch:
     def look(self) -> None:
         """Starts again who hangs; raises where that is the learner, whose end ends what was asked of it."""
         if not self._well(self._learner, "learner", "learner_gpu"):
-            raise LearnerHangs(f"it has not answered for {SILENCE_SECONDS:.0f} s")
+            raise LearnerHangs(f"it has not answered for {self._learner.silence:.0f} s")
         if self._server is not None and not self._well(self._server, "inference server", "inference_gpu"):
             _start_again(self._server, "the inference server")
         for pulse in self._players:  # whether any of them starts is the learner's to say
@@ -57,6 +57,6 @@ class Watch:
 
 
 def _start_again(pulse: Pulse, who: str) -> None:
-    logger.warning("%s has not answered for %.0f s: it is started again", who, SILENCE_SECONDS)
+    logger.warning("%s has not answered for %.0f s: it is started again", who, pulse.silence)
     ray.kill(pulse.actor, no_restart=False)
     pulse.lose()
