@@ -14,6 +14,7 @@ import hashlib
 import logging
 import secrets
 import time
+from collections.abc import Set
 from typing import Any
 
 import ray
@@ -28,6 +29,7 @@ from aleazero.runtimes.children import ONE_CORE
 from aleazero.runtimes.ray.cluster import has_gpu
 from aleazero.runtimes.ray.inference import InferenceServer
 from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.pulse import SILENCE_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ def start_crew(config: RunConfig, space: str, new: bool) -> Crew:
     fits = hashlib.sha256(f"{__version__} {gpu} {text}".encode()).hexdigest()[:16]
     names = [f"player-{number}-{fits}" for number in range(settings.workers)]
     name = f"inference-{fits}" if settings.inference == "server" else None
-    found = dismiss(space, keep={*names, *filter(None, [name])})
+    found = dismiss(space, keep=_answering(space, {*names, *filter(None, [name])}))
     if found:
         logger.info("%d actors of a driver before are still there, and go on", len(found))
     stays = {"namespace": space, "lifetime": "detached", "get_if_exists": True}
@@ -116,7 +118,7 @@ def device(gpu: float) -> dict[str, str]:
     return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * min(gpu, 1.0):.3f}"} if gpu else {"JAX_PLATFORMS": "cpu"}
 
 
-def dismiss(space: str, keep: set[str] = frozenset()) -> set[str]:  # type: ignore[assignment]
+def dismiss(space: str, keep: Set[str] = frozenset()) -> set[str]:
     """Ends everybody of a run but some; who of those is there."""
     for name in _named(space) - keep:
         with contextlib.suppress(ValueError, exceptions.RayError):  # gone meanwhile
@@ -127,6 +129,13 @@ def dismiss(space: str, keep: set[str] = frozenset()) -> set[str]:  # type: igno
             raise StillThere(f"actors of this run's last driver do not end: {', '.join(sorted(left))}")
         time.sleep(PAUSE_SECONDS)
     return _named(space) & keep
+
+
+def _answering(space: str, names: set[str]) -> set[str]:
+    """Who of them is there, and does not hang."""
+    asked = {ray.get_actor(name, space).alive.remote(): name for name in names & _named(space)}
+    ready = ray.wait(list(asked), num_returns=len(asked), timeout=SILENCE_SECONDS)[0] if asked else []
+    return {asked[question] for question in ready}
 
 
 def _named(space: str) -> set[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from aleazero.runtimes.ray.cluster import check_store, connected, count_players
 from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
 from aleazero.runtimes.ray.mirror import Keeper
+from aleazero.runtimes.ray.pulse import Pulse
 from aleazero.runtimes.ray.watch import LearnerHangs, Watch
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.slabs import SlabSchema
@@ -89,14 +91,14 @@ def train_with(
     crew: Crew, config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until
 ) -> Finished:
     """Trains by one learner after the other, as long as they die and the crew does not."""
-    began, died = time.monotonic(), 0
+    began, died, watch = time.monotonic(), 0, Watch(crew)
     while True:
         left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
         task = Task(folder.path.resolve(), root.resolve(), how, dataclasses.replace(until, seconds=left))
         with _learner(config, folder, crew) as (learner, keeper):
             try:
                 question = learner.train.remote(task, crew.players, crew.server, keeper)
-                return _await(folder, question, Watch(learner, crew))
+                return _await(folder, question, functools.partial(watch.look, Pulse(learner)))
             except (exceptions.RayActorError, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
@@ -145,13 +147,13 @@ def _node_has_gpu(node: str) -> bool:
     return bool(found) and found[0]["Resources"].get("GPU", 0) > 0
 
 
-def _await(folder: RunFolder, question: Any, watch: Watch) -> Finished:
+def _await(folder: RunFolder, question: Any, look: Callable[[], None]) -> Finished:
     """Waits for a learner's end; hands on what asks the run to stop."""
     with stopping(folder, None) as stop:
         while not ray.wait([question], timeout=LOOK_SECONDS)[0]:
             if stop.asked:
                 folder.stop_file.touch()
-            watch.look()
+            look()
     try:
         finished: Finished = ray.get(question)
         return finished

@@ -6,7 +6,6 @@ Knows signs of life; not what anybody does.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import ray
 
@@ -26,17 +25,16 @@ class NobodyStarts(AleaError):  # noqa: N818 - the name says what happened
 
 
 class Watch:
-    """Asks everybody, again and again."""
+    """Asks everybody, again and again; learners come and go meanwhile."""
 
-    def __init__(self, learner: Any, crew: Crew) -> None:
-        self._learner = Pulse(learner)
+    def __init__(self, crew: Crew) -> None:
         self._server = None if crew.server is None else Pulse(crew.server)
         self._players = [Pulse(player) for player in crew.players]
 
-    def look(self) -> None:
+    def look(self, learner: Pulse) -> None:
         """Starts again who hangs; raises where that is the learner, whose end ends what was asked of it."""
-        if not self._well(self._learner, "learner", "learner_gpu"):
-            raise LearnerHangs(f"it has not answered for {self._learner.silence:.0f} s")
+        if not self._well(learner, "learner", "learner_gpu"):
+            raise LearnerHangs(f"it has not answered for {learner.silence:.0f} s")
         if self._server is not None and not self._well(self._server, "inference server", "inference_gpu"):
             _start_again(self._server, "the inference server")
         for pulse in self._players:  # whether any of them starts is the learner's to say

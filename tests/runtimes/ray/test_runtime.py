@@ -21,10 +21,9 @@ from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray import pulse
+from aleazero.runtimes.ray import crew, pulse
 from aleazero.runtimes.ray.crew import Crew, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.intake import Intake
-from aleazero.runtimes.ray.mirror import Keeper
 from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.ray.pulse import Heart
 from aleazero.runtimes.ray.runtime import train_with
@@ -135,8 +134,8 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     )
     folder = new_run(tmp_path, "it", "")
     folder.write_config(config)
-    crew = start_crew(config, space_of(folder), new=True)
-    driver = InThread(crew, config, folder, tmp_path)
+    actors = start_crew(config, space_of(folder), new=True)
+    driver = InThread(actors, config, folder, tmp_path)
 
     def reports(kind: str) -> list[dict[str, Any]]:
         found = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
@@ -150,15 +149,15 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
         return int(eventually(folder.owner, "learner"))
 
     os.kill(eventually(folder.owner, "learner"), signal.SIGKILL)  # before it has saved anything
-    owner, killed = await_training(1), pid_of(crew.players[0])
-    hanging = {actor: pid_of(actor) for actor in (crew.players[1], crew.server)}
+    owner, killed = await_training(1), pid_of(actors.players[0])
+    hanging = {actor: pid_of(actor) for actor in (actors.players[1], actors.server)}
     os.kill(killed, signal.SIGKILL)
     for process in (*hanging.values(), owner):
         os.kill(process, signal.SIGSTOP)
     await_training(2)
     for who in ("a player has not", "the inference server has not", "the learner is gone (it has not"):
         assert any(f"{who} answered for" in line for line in caplog.messages), who
-    assert killed != pid_of(crew.players[0])
+    assert killed != pid_of(actors.players[0])
     assert not {pid_of(actor) for actor in hanging} & set(hanging.values())
     folder.stop_file.touch()
     assert driver.finish().status == "stopped"
@@ -168,7 +167,7 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     facts = newest(folder).facts
     assert facts["ray"]["slabs"] * 128 == facts["rows"]
     assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
-    dismiss(crew.space)
+    dismiss(actors.space)
 
 
 def pid_of(actor: Any) -> int:
@@ -183,24 +182,29 @@ def pid_of(actor: Any) -> int:
     return int(eventually(ask, "sign of life"))
 
 
-def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path) -> None:
-    config = tiny("runtime=ray", "ray.workers=1", "replay.capacity_rows=4096", "ray.linger_seconds=30")
+def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny("runtime=ray", "ray.workers=1", "replay.capacity_rows=4096")
     folder = new_run(tmp_path, "it", "")
+
     first = start_crew(config, space_of(folder), new=True)
     pid = pid_of(first.players[0])
-    leftover = ray.remote(num_cpus=0)(Keeper).options(name="learner-1", namespace=first.space).remote(tmp_path)
-    ray.get(leftover.flags.remote())
+    leftover = ray.remote(num_cpus=0)(Lonely).options(name="learner-1", namespace=first.space).remote(300.0)
     again = start_crew(config, space_of(folder), new=False)  # as another driver would
     assert pid_of(again.players[0]) == pid
     with pytest.raises(exceptions.RayActorError):
-        ray.get(leftover.flags.remote())
-    other = start_crew(dataclasses.replace(config, seed=5), space_of(folder), new=False)  # does not fit
+        ray.get(leftover.alive.remote())
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(crew, "SILENCE_SECONDS", 1.0)
+    other = start_crew(config, space_of(folder), new=False)  # the one that hangs is of no use
     assert pid_of(other.players[0]) != pid
-    with pytest.raises(exceptions.RayActorError):
-        ray.get(first.players[0].alive.remote())
-    dismiss(other.space)
+    monkeypatch.undo()
+    fits = start_crew(dataclasses.replace(config, seed=5), space_of(folder), new=False)  # the other one does not
+    for actor in (first.players[0], other.players[0]):
+        with pytest.raises(exceptions.RayActorError):
+            ray.get(actor.alive.remote())
+    dismiss(fits.space)
     lonely = ray.remote(num_cpus=0, max_restarts=3)(Lonely)
-    lonely.options(name="lonely", namespace="x", lifetime="detached").remote()
+    lonely.options(name="lonely", namespace="x", lifetime="detached").remote(1.0)
 
     def there() -> bool:
         return {"name": "lonely", "namespace": "x"} in ray.util.list_named_actors(True)
@@ -212,5 +216,8 @@ def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path) -> None
 class Lonely:
     """An actor that nobody asks any more."""
 
-    def __init__(self) -> None:
-        self._heart = Heart(1.0)
+    def __init__(self, linger_seconds: float) -> None:
+        self._heart = Heart(linger_seconds)
+
+    def alive(self) -> int:
+        return self._heart.beat()
