@@ -97,7 +97,8 @@ def test_two_machines_become_a_cluster_that_trains(
     port, dashboard = free_ports(2)
     small = ("--ip", "127.0.0.1", "--cores", "1", "--object-store-gb", "0.1", "--json")
     started = head.alea(
-        *("ray", "head", "--port", port, "--dashboard-port", dashboard, "--worker-ports", "21000-21100", *small)
+        *("ray", "head", "--port", port, "--dashboard-port", dashboard, "--worker-ports", "21000-21100", *small),
+        *("--spill-dir", head.home),
     )
     assert started["join"] == f"alea ray worker --address 127.0.0.1:{port}"
     assert started["dashboard"] == (f"http://127.0.0.1:{dashboard}" if has_page() else "")

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray import exceptions
 
 from aleazero.core.errors import AleaError
 from aleazero.runtimes.ray.far_play import Answer
+from aleazero.runtimes.ray.pulse import GONE
 
 PATIENCE_SECONDS = 60.0  # for a server to come back
 PAUSE_SECONDS = 0.25  # before it is asked again
@@ -77,7 +77,7 @@ class ServerAsker:
             answer: Answer | None = ray.get(asked)
             if answer is None:
                 ray.get(self._server.load.remote(self._version, self._weights))
-        except exceptions.RayActorError as error:
+        except GONE as error:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
             if now - self._silent_since > PATIENCE_SECONDS:

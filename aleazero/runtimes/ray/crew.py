@@ -133,7 +133,7 @@ def dismiss(space: str, keep: Set[str] = frozenset()) -> set[str]:
 
 def _answering(space: str, names: set[str]) -> set[str]:
     """Who of them is there, and does not hang."""
-    asked = {ray.get_actor(name, space).alive.remote(): name for name in names & _named(space)}
+    asked: dict[Any, str] = {ray.get_actor(name, space).alive.remote(): name for name in names & _named(space)}
     ready = ray.wait(list(asked), num_returns=len(asked), timeout=SILENCE_SECONDS)[0] if asked else []
     return {asked[question] for question in ready}
 

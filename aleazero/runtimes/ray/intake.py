@@ -26,7 +26,7 @@ from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm
 from aleazero.observe.reports import RayReport
 from aleazero.roles.ports import SourcedSink
-from aleazero.runtimes.ray.messages import Order, Receipt
+from aleazero.runtimes.ray.messages import Order, Receipt, answer_of
 from aleazero.runtimes.ray.pulse import LOST, SILENCE_SECONDS, START_SECONDS, Pulse
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.selfplay import Resume, SoFar
@@ -153,7 +153,7 @@ class Intake:
             seat = self._under_way.pop(question)
             seat.asked -= 1
             try:
-                self._receipts.extend(ray.get(question, timeout=WAIT_SECONDS))
+                self._receipts.extend(answer_of(question, WAIT_SECONDS))
                 self._hear_of(seat)
             except LOST as error:
                 self._lose(seat, error)

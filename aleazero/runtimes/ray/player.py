@@ -15,9 +15,11 @@ from typing import Any
 import jax
 import numpy as np
 import ray
+from ray import exceptions
 
 from aleazero.assemble import Parts
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory, Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.lanes import lanes_of
@@ -27,6 +29,10 @@ from aleazero.runtimes.ray.messages import Order, Receipt
 from aleazero.runtimes.ray.pulse import Heart
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import Slab, count_games
+
+
+class StoreFull(AleaError):  # noqa: N818 - the name says what happened
+    """There is no room for what was played."""
 
 
 class OrderedWeights:
@@ -61,7 +67,14 @@ class Kept:
 
     def put(self, slab: Slab, source: int, number: int, version: int, played: float) -> Receipt:
         """Keeps a slab; its receipt."""
-        receipt = Receipt(source, number, version, count_games(slab), played, [ray.put(slab)])
+        try:
+            reference = ray.put(slab)
+        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
+            raise StoreFull(
+                "a machine's object store is full, and so is the folder that it spills to: give it more "
+                "(--object-store-gb, --spill-dir), or save checkpoints more often (checkpoint.every_rows)"
+            ) from error
+        receipt = Receipt(source, number, version, count_games(slab), played, [reference])
         self._receipts[source, number] = receipt
         return receipt
 

@@ -20,8 +20,10 @@ START_SECONDS = 180.0  # for the first answer, on a busy machine
 LOOK_SECONDS = 1.0  # between two looks whether anybody asks
 READ_SECONDS = 0.5  # for an answer that is there
 
-LOST = (exceptions.RayActorError, exceptions.ObjectLostError, exceptions.GetTimeoutError)
-"""What Ray says of somebody who is gone, and of what they had."""
+GONE = (exceptions.RayActorError, exceptions.NodeDiedError, exceptions.OutOfMemoryError)
+"""What Ray says of somebody who is gone."""
+LOST = (*GONE, exceptions.ObjectLostError, exceptions.GetTimeoutError)
+"""The same, and what it says of what they had."""
 
 
 class Pulse:

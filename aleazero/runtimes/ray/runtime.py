@@ -31,8 +31,9 @@ from aleazero.runtimes.desk import add_sinks, register
 from aleazero.runtimes.ray.cluster import check_store, connected, count_players
 from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
+from aleazero.runtimes.ray.messages import answer_of
 from aleazero.runtimes.ray.mirror import Keeper
-from aleazero.runtimes.ray.pulse import Pulse
+from aleazero.runtimes.ray.pulse import GONE, Pulse
 from aleazero.runtimes.ray.watch import LearnerHangs, Watch
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.slabs import SlabSchema
@@ -99,7 +100,7 @@ def train_with(
             try:
                 question = learner.train.remote(task, crew.players, crew.server, keeper)
                 return _await(folder, question, functools.partial(watch.look, Pulse(learner)))
-            except (exceptions.RayActorError, LearnerHangs) as error:
+            except (*GONE, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
         if died > MOST_LEARNERS:
@@ -154,13 +155,8 @@ def _await(folder: RunFolder, question: Any, look: Callable[[], None]) -> Finish
             if stop.asked:
                 folder.stop_file.touch()
             look()
-    try:
-        finished: Finished = ray.get(question)
-        return finished
-    except exceptions.RayTaskError as error:
-        if isinstance(error.cause, AleaError):  # without the traceback of another process
-            raise error.cause from None
-        raise
+    finished: Finished = answer_of(question)
+    return finished
 
 
 class _Desk:

@@ -186,6 +186,15 @@ def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeyp
     config = tiny("runtime=ray", "ray.workers=1", "replay.capacity_rows=4096")
     folder = new_run(tmp_path, "it", "")
 
+    class Lonely:
+        """An actor that nobody asks any more."""
+
+        def __init__(self, linger_seconds: float) -> None:
+            self._heart = Heart(linger_seconds)
+
+        def alive(self) -> int:
+            return self._heart.beat()
+
     first = start_crew(config, space_of(folder), new=True)
     pid = pid_of(first.players[0])
     leftover = ray.remote(num_cpus=0)(Lonely).options(name="learner-1", namespace=first.space).remote(300.0)
@@ -211,13 +220,3 @@ def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeyp
 
     assert there()
     eventually(lambda: not there(), "end")
-
-
-class Lonely:
-    """An actor that nobody asks any more."""
-
-    def __init__(self, linger_seconds: float) -> None:
-        self._heart = Heart(linger_seconds)
-
-    def alive(self) -> int:
-        return self._heart.beat()
