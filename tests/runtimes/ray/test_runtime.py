@@ -21,9 +21,10 @@ from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray import crew, pulse
+from aleazero.runtimes.ray import crew, pulse, watch
 from aleazero.runtimes.ray.crew import Crew, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.learner import Learner
 from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.ray.pulse import Heart
 from aleazero.runtimes.ray.runtime import train_with
@@ -130,7 +131,7 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     monkeypatch.setattr(pulse, "SILENCE_SECONDS", 4.0)
     config = tiny(
         *("runtime=ray", "ray.workers=2", "replay.capacity_rows=4096", "total_rows=1e8", "checkpoint.every_rows=1280"),
-        "ray.inference=server",
+        *("ray.inference=server", "search.kind=direct"),
     )
     folder = new_run(tmp_path, "it", "")
     folder.write_config(config)
@@ -182,6 +183,22 @@ def pid_of(actor: Any) -> int:
     return int(eventually(ask, "sign of life"))
 
 
+def test_a_learner_that_ray_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "START_SECONDS", 0.5)
+    learner = ray.remote(num_gpus=1, concurrency_groups={"life": 1})(Learner).remote()  # nobody has one
+    eye, sign = watch.Watch(Crew("it", [], None, gpu=True)), pulse.Pulse(learner)
+
+    def look() -> None:
+        while True:
+            eye.look(sign)
+
+    with pytest.raises(
+        watch.NobodyStarts, match=r"the learner has not started .*a GPU free for it \(ray.learner_gpu\)"
+    ):
+        look()
+    ray.kill(learner)
+
+
 def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny("runtime=ray", "ray.workers=1", "replay.capacity_rows=4096")
     folder = new_run(tmp_path, "it", "")
@@ -198,6 +215,14 @@ def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeyp
     first = start_crew(config, space_of(folder), new=True)
     pid = pid_of(first.players[0])
     leftover = ray.remote(num_cpus=0)(Lonely).options(name="learner-1", namespace=first.space).remote(300.0)
+    ray.get(leftover.alive.remote())
+    sign = pulse.Pulse(leftover)
+    assert not sign.look()  # asked
+    time.sleep(0.5)
+    monkeypatch.setattr(pulse, "SILENCE_SECONDS", 0.1)
+    assert sign.look()
+    assert not sign.hangs  # whoever looks late finds an answer: that was no silence
+    monkeypatch.undo()
     again = start_crew(config, space_of(folder), new=False)  # as another driver would
     assert pid_of(again.players[0]) == pid
     with pytest.raises(exceptions.RayActorError):
