@@ -164,7 +164,8 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     assert driver.finish().status == "stopped"
     assert [report["status"] for report in reports("run")] == ["started", "resumed", "stopped"]
     assert reports("ray")[-1]["players"] == 2
-    assert reports("ray")[-1]["inference"]["latency_p99_ms"] > 0
+    told = [report["inference"] for report in reports("ray") if report["inference"]]  # none while it was gone
+    assert any(figures["latency_p99_ms"] > 0 for figures in told)
     facts = newest(folder).facts
     assert facts["ray"]["slabs"] * 128 == facts["rows"]
     assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
