@@ -82,6 +82,8 @@ def has_token() -> bool:
 def own_cluster(settings: RayConfig) -> dict[str, Any]:
     """What a cluster of the run's own is started with."""
     told: dict[str, Any] = {"include_dashboard": not settings.local and has_page()}
+    if not settings.local and not has_page():
+        logger.info("Ray's page is not installed, so there is none: pip install 'ray[default]'")
     told["num_cpus"] = max(cores(), settings.workers)
     store = settings.object_store_gb or (SMALL_STORE if settings.local else 0.0)
     if store:
