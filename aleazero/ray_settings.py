@@ -26,12 +26,13 @@ class RayConfig:
     object_store_gb: float = 0.0  # memory for what is under way, of a cluster of the run's own; 0: Ray decides
     spill_dir: str = ""  # where it goes when that is full; empty: Ray decides
     restarts: int = 20  # of one actor, before it is given up
+    linger_seconds: float = 600.0  # how long players wait for another driver when theirs was killed
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
         least = {
             "workers": 0, "groups": 1, "queue": 1, "sync_every": 0, "inference_rows": 1, "inference_wait_ms": 0,
-            "learner_gpu": 0, "inference_gpu": 0, "object_store_gb": 0, "restarts": 0,
+            "learner_gpu": 0, "inference_gpu": 0, "object_store_gb": 0, "restarts": 0, "linger_seconds": 30,
         }  # fmt: skip
         found = [
             f"{name} is {getattr(self, name)}; it must be at least {value}"

@@ -3,6 +3,7 @@
     config.toml      the resolved settings            checkpoints/    see `aleazero.checkpoint`
     metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
     alea.log         what happened, in words          run.lock        held by the process that trains
+    driver.lock      held by the process that has others train
     profile/         traces, where they were asked for
 Knows neither roles nor networks.
 """
@@ -28,6 +29,7 @@ from aleazero.observe.jsonl import read_jsonl
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LOCK_TRIES = 10
+RUN_LOCK, DRIVER_LOCK = "run.lock", "driver.lock"
 
 
 class RunError(AleaError):
@@ -117,10 +119,14 @@ class RunFolder:
         return sorted([*own, *(record for file in others for record in file)], key=lambda record: record["time"])
 
     def owner(self) -> int | None:
-        """The process that trains it now; None if nobody does."""
-        lock = self.path / "run.lock"
+        """The process that trains it now, or else the one that sees to it; None if nobody does."""
+        found = self.holder(RUN_LOCK)
+        return self.holder(DRIVER_LOCK) if found is None else found
+
+    def holder(self, lock: str) -> int | None:
+        """The process that holds a lock; None if nobody does."""
         try:
-            with open(lock, "r+") as file:
+            with open(self.path / lock, "r+") as file:
                 if not _locked(file, 1):
                     return int(file.read().strip() or 0)
         except OSError:
@@ -128,9 +134,12 @@ class RunFolder:
         return None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Makes this process the only one that trains the run; the hold ends with the process, however it ends."""
-        with open(self.path / "run.lock", "a+") as file:
+    def held(self, lock: str = RUN_LOCK) -> Iterator[None]:
+        """Makes this process the only one that trains the run; the hold ends with the process, however it ends.
+
+        Where a driver has others train, it holds a lock of its own, for as long as it lives.
+        """
+        with open(self.path / lock, "a+") as file:
             if not _locked(file, _LOCK_TRIES):
                 file.seek(0)
                 raise RunError(
@@ -140,7 +149,8 @@ class RunFolder:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
-            self.stop_file.unlink(missing_ok=True)
+            if lock == DRIVER_LOCK or self.holder(DRIVER_LOCK) is None:  # or else it may have been asked for meanwhile
+                self.stop_file.unlink(missing_ok=True)
             yield
 
 

@@ -22,10 +22,16 @@ import ray
 from aleazero.config import resolve
 from aleazero.core.settings import to_toml
 from aleazero.ray_settings import RayConfig
+from aleazero.runtimes.children import ONE_CORE
 from aleazero.runtimes.groups import far_parts_of
+from aleazero.runtimes.ray.asker import lean
 from aleazero.runtimes.ray.cluster import connected
 from aleazero.runtimes.ray.inference import InferenceServer, Network
-from aleazero.runtimes.ray.player import ONE_THREAD
+
+
+def observations(rows: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros and ones, as the game's are."""
+    return np.random.default_rng(0).integers(0, 2, (rows, *shape)).astype(np.float32)
 
 
 class Client:
@@ -36,7 +42,7 @@ class Client:
 
     def load(self, rows: int, groups: int, seconds: float) -> list[float]:
         """Latencies in ms."""
-        batch = np.random.default_rng(0).random((rows, *self._shape), np.float32)
+        batch = lean(observations(rows, self._shape))
         end, found = time.monotonic() + seconds, []
         asked = {self._server.infer.remote(1, batch): time.monotonic() for _ in range(groups)}
         while asked:
@@ -54,7 +60,7 @@ def alone(config: str, leaves: list[np.ndarray], rows: int, seconds: float) -> f
     network = Network(config)
     network.load(1, leaves)
     shape = far_parts_of(config, 1).game.spec.observation_shape
-    batch = [np.random.default_rng(0).random((rows, *shape), np.float32)]
+    batch = [observations(rows, shape)]
     network.compute(batch)
     began, count = time.monotonic(), 0
     while time.monotonic() - began < seconds:
@@ -85,7 +91,7 @@ def main() -> int:
             text, given.most_rows, given.wait_ms
         )
         ray.get(server.load.remote(1, [ray.put(leaves)]))
-        make = ray.remote(num_cpus=1, runtime_env={"env_vars": ONE_THREAD})(Client)
+        make = ray.remote(num_cpus=1, runtime_env={"env_vars": ONE_CORE})(Client)
         clients = [make.remote(server, shape) for _ in range(given.clients)]
         for rows in map(int, given.rows.split(",")):
             ray.get([client.load.remote(rows, given.groups, 2.0) for client in clients])  # compiles

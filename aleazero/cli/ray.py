@@ -15,6 +15,8 @@ from aleazero.runtimes.desk import need_ray
 if TYPE_CHECKING:
     from aleazero.runtimes.ray.nodes import Offer
 
+NO_PAGE = "none; Ray's page is installed by: pip install 'ray[default]'"
+
 
 def _folder() -> Path:
     return data_root() / "ray"
@@ -46,7 +48,7 @@ def head(*, port: int, dashboard_port: int, dashboard_bind: str, offer: Offer, a
         print_json({**dataclasses.asdict(node), "token_file": str(token_file()), "join": join_with})
         return DONE
     print(f"head:      {node.address}")
-    print(f"dashboard: {node.dashboard}")
+    print(f"dashboard: {node.dashboard or NO_PAGE}")
     print(f"token:     copy {token_file()} to the same place on every machine")
     print(f"join:      {join_with}")
     print("train:     alea train GAME --runtime ray --ray.address auto")

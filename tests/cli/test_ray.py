@@ -8,14 +8,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aleazero import checkpoint
 from aleazero.cli.main import run
 from aleazero.observe.jsonl import read_jsonl
+from aleazero.observe.targets import read_targets
+from aleazero.runs import RunFolder
+from aleazero.runtimes.desk import run_targets
+from aleazero.runtimes.ray.cluster import has_page
+from aleazero.runtimes.ray.nodes import stop_all
 from tests.runtimes.support import TINY, programs  # noqa: F401 - fixture
 
 SECONDS = 150.0
@@ -38,14 +45,23 @@ class Machine:
             "PYTHONPATH": str(Path(__file__).parents[2]),
         }
 
+    def begin(self, *words: object) -> subprocess.Popen[str]:
+        """A command, begun."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "aleazero.cli.main", *map(str, words)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment, cwd=self.home,
+        )  # fmt: skip
+
     def alea(self, *words: object, fails: bool = False) -> Any:
         """What a command says: its JSON, or why it fails."""
-        command = [sys.executable, "-m", "aleazero.cli.main", *map(str, words)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=self._environment, timeout=SECONDS, cwd=self.home
-        )
-        assert bool(done.returncode) == fails, done.stdout + done.stderr
-        return done.stderr if fails else json.loads(done.stdout)
+        return finish(self.begin(*words), fails)
+
+
+def finish(process: subprocess.Popen[str], fails: bool = False) -> Any:
+    """What a command that was begun says in the end."""
+    said, complained = process.communicate(timeout=SECONDS)
+    assert bool(process.returncode) == fails, said + complained
+    return complained if fails else json.loads(said)
 
 
 def free_ports(count: int) -> list[int]:
@@ -63,23 +79,36 @@ def machines(tmp_path: Path, programs: Path) -> Iterator[list[Machine]]:  # noqa
     found = [Machine(tmp_path / name, programs) for name in ("head", "worker")]
     yield found
     for machine in found:
-        machine.alea("ray", "stop", "--json")
+        stop_all(machine.home / ".local/share/aleazero/ray")
 
 
-def test_two_machines_become_a_cluster_that_trains(machines: list[Machine]) -> None:
+def eventually(happened: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + SECONDS
+    while not (found := happened()):
+        assert time.monotonic() < end, f"no {what} within {SECONDS} seconds"
+        time.sleep(0.05)
+    return found
+
+
+def test_two_machines_become_a_cluster_that_trains(
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     head, worker = machines
     port, dashboard = free_ports(2)
     small = ("--ip", "127.0.0.1", "--cores", "1", "--object-store-gb", "0.1", "--json")
     started = head.alea(
-        *("ray", "head", "--port", port, "--dashboard-port", dashboard, "--worker-ports", "21000-21100", *small)
+        *("ray", "head", "--port", port, "--dashboard-port", dashboard, "--worker-ports", "21000-21100", *small),
+        *("--spill-dir", head.home),
     )
     assert started["join"] == f"alea ray worker --address 127.0.0.1:{port}"
-    assert started["dashboard"] == f"http://127.0.0.1:{dashboard}"
+    assert started["dashboard"] == (f"http://127.0.0.1:{dashboard}" if has_page() else "")
     join = started["join"].split()[1:]
-    assert "is taken: Redis often has 6379" in head.alea("ray", "head", "--port", port, fails=True)
-
-    assert "has no token" in worker.alea(*join, fails=True)
     token = worker.home / ".ray" / "auth_token"
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))  # for commands that end before they ask anybody
+    assert run(["ray", "head", "--port", str(port)]) == 2
+    assert "is taken: Redis often has 6379" in capsys.readouterr().err
+    assert run(join) == 1
+    assert "has no token" in capsys.readouterr().err
     token.parent.mkdir()
     token.write_text("0" * 64)
     began = time.monotonic()
@@ -91,18 +120,69 @@ def test_two_machines_become_a_cluster_that_trains(machines: list[Machine]) -> N
     seen = head.alea("ray", "status", "--address", f"127.0.0.1:{port}", "--json")
     assert [node["alive"] for node in seen["nodes"]] == [True, True]
     assert seen["all"]["CPU"] == 2
-    sets = [word for each in (*TINY, "replay.capacity_rows=4096") for word in ("--set", each)]
-    trained = head.alea(
-        *("train", "tictactoe", "--preset", "quick", *sets, "--runtime", "ray", "--ray.address", f"127.0.0.1:{port}"),
-        *("--ray.workers", "2", "--name", "it", "--json"),
-    )
-    assert trained["status"] == "done"
-    told = [record for record in read_jsonl(head.home / "runs/it/metrics.jsonl") if record["kind"] == "ray"]
-    assert told[-1]["players"] == 2
+    a_driver_is_killed_and_another_one_finds_the_players(head, port)
     stopped = worker.alea("ray", "stop", "--json")["stopped"]
     assert [node["role"] for node in stopped] == ["worker"]
     assert [node["role"] for node in head.alea("ray", "stop", "--json")["stopped"]] == ["head"]
-    assert "nothing answers at" in worker.alea(*join, fails=True)
+    assert run(join) == 1
+    assert "nothing answers at" in capsys.readouterr().err
+
+
+def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: int) -> None:
+    """With every sink of this machine, and the verbs of `alea runs`."""
+    folder = RunFolder(head.home / "runs/it")
+    name = ("it", "--runs", str(head.home / "runs"))
+    sets = (
+        *(*TINY, "total_rows=1e8", "replay.capacity_rows=4096", "checkpoint.every_rows=1280"),
+        "search.kind=direct",  # it compiles faster
+        *("observe.tensorboard=true", "observe.prometheus=true", "observe.metrics_port=0"),
+    )
+    driver = head.begin(
+        *("train", "tictactoe", "--preset", "quick", *(word for each in sets for word in ("--set", each))),
+        *("--runtime", "ray", "--ray.address", f"127.0.0.1:{port}", "--ray.workers", "2", "--name", "it", "--json"),
+    )
+
+    def sources() -> set[int]:
+        found = checkpoint.newest(folder.checkpoints, lambda _: None)
+        return set() if found is None else {source for source, _, _ in found.facts["ray"]["taken"]}
+
+    try:
+        before = eventually(lambda: driver.poll() is not None or (len(sources()) == 2 and sources()), "slabs of both")
+        assert driver.poll() is None, driver.communicate()
+        assert run(["runs", "pause", *name]) == 0
+        eventually(lambda: quiet(folder), "pause")
+        assert run(["runs", "resume", *name]) == 0
+        page = f"http://{read_targets(run_targets(head.home / 'runs', 'it'))[0].address}/metrics"
+        with urllib.request.urlopen(page, timeout=10) as answer:
+            assert b"alea_ray_players 2.0" in answer.read()
+    finally:
+        driver.kill()
+        driver.communicate()
+    second = head.begin("runs", "resume", "it", "--json")
+    try:
+        resumed = eventually(lambda: second.poll() is not None or statuses(folder).count("resumed"), "resumed run")
+        assert second.poll() is None, second.communicate()
+        rows = checkpoint.newest(folder.checkpoints, lambda _: None).facts["rows"]  # type: ignore[union-attr]
+        eventually(lambda: folder.read_reports()[-1]["rows"] > rows + 2560, "training")
+        assert resumed
+        assert run(["runs", "stop", *name]) == 0
+        assert finish(second)["status"] == "stopped"
+    finally:
+        second.kill()
+    assert sources() == before  # the same players, with their games
+    assert read_jsonl(folder.metrics_file)[-1]["status"] == "stopped"
+    assert list((folder.path / "tensorboard").glob("events*"))
+
+
+def statuses(folder: RunFolder) -> list[str]:
+    return [report["status"] for report in folder.read_reports() if report["kind"] == "run"]
+
+
+def quiet(folder: RunFolder) -> bool:
+    """Whether nothing is reported any more."""
+    size = folder.metrics_file.stat().st_size
+    time.sleep(1.0)
+    return size == folder.metrics_file.stat().st_size
 
 
 @pytest.mark.parametrize(

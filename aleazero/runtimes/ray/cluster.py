@@ -11,13 +11,15 @@ import os
 import platform
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray import exceptions
+from ray._private.utils import get_dashboard_dependency_error
 
+from aleazero import __version__
 from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.ray_settings import RayConfig
@@ -27,7 +29,7 @@ logger = logging.getLogger(__name__)
 REACH_SECONDS = 3.0  # for a port to answer
 SMALL_STORE = 0.1  # GB, of the small mode
 LEAST_STORE_SLABS = 8  # that an object store must have room for
-RAY_PORT = 6379
+LABEL = "aleazero"  # of a machine in a cluster: the version that it runs
 
 
 class ClusterError(AleaError):
@@ -48,15 +50,22 @@ def connected(settings: RayConfig) -> Iterator[None]:
             # JAX warns of forks; what Ray forks becomes another program at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
             if own:
-                ray.init(address="local", **_own(settings), **quietly)
+                ray.init(address="local", **own_cluster(settings), **quietly)
             else:
                 ray.init(address=settings.address, **quietly)
     except Exception as error:
         raise ClusterError(why_not(settings, error)) from error
     try:
+        alive = [node for node in ray.nodes() if node["Alive"]]
+        check_machines(settings.address, [(node["NodeManagerAddress"], node["Labels"].get(LABEL)) for node in alive])
         yield
     finally:
         ray.shutdown()
+
+
+def has_page() -> bool:
+    """Whether Ray's own page, the dashboard, is installed: it takes more packages than Ray itself."""
+    return get_dashboard_dependency_error() is None
 
 
 def token_file() -> Path:
@@ -70,9 +79,11 @@ def has_token() -> bool:
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or (file.is_file() and bool(file.read_text().strip()))
 
 
-def _own(settings: RayConfig) -> dict[str, Any]:
+def own_cluster(settings: RayConfig) -> dict[str, Any]:
     """What a cluster of the run's own is started with."""
-    told: dict[str, Any] = {"include_dashboard": not settings.local}
+    told: dict[str, Any] = {"include_dashboard": not settings.local and has_page()}
+    if not settings.local and not has_page():
+        logger.info("Ray's page is not installed, so there is none: pip install 'ray[default]'")
     told["num_cpus"] = max(cores(), settings.workers)
     store = settings.object_store_gb or (SMALL_STORE if settings.local else 0.0)
     if store:
@@ -104,9 +115,11 @@ def greet(address: str) -> None:
     reach(address)
     from ray._common.usage.usage_lib import get_cluster_metadata
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
+    from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]
 
     try:
-        told = get_cluster_metadata(GcsClient(address=address))
+        client = GcsClient(address=address)
+        told = get_cluster_metadata(client)
     except exceptions.AuthenticationError as error:
         raise ClusterError(
             f"the Ray cluster at {address!r} does not take this machine's token: copy {token_file()} from the head"
@@ -114,6 +127,8 @@ def greet(address: str) -> None:
     problem = version_problem(address, told or {})
     if problem:
         raise ClusterError(problem)
+    alive = [node for node in client.get_all_node_info().values() if node.state == GcsNodeInfo.ALIVE]
+    check_machines(address, [(node.node_manager_address, node.labels.get(LABEL)) for node in alive])
 
 
 def version_problem(address: str, told: dict[str, Any]) -> str | None:
@@ -126,6 +141,16 @@ def version_problem(address: str, told: dict[str, Any]) -> str | None:
         f"{told.get('python_version')} there, Ray {ours['ray_version']} on Python {ours['python_version']} here; "
         "install the same on every machine"
     )
+
+
+def check_machines(address: str, machines: Iterable[tuple[str, str | None]]) -> None:
+    """Raises where a machine of a cluster, given by its IP and its version of AleaZero, runs another one than ours."""
+    others = [f"{ip} ({version})" for ip, version in machines if version not in (None, __version__)]
+    if others:
+        raise ClusterError(
+            f"machines of the Ray cluster at {address!r} run another version of AleaZero than this one "
+            f"({__version__}): {', '.join(others)}; install the same on every machine, and join again"
+        )
 
 
 def why_not(settings: RayConfig, error: Exception) -> str:

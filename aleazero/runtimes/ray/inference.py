@@ -10,18 +10,20 @@ from __future__ import annotations
 import asyncio
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
+import math
 import time
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.records import Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.far_play import Answer
+from aleazero.runtimes.ray.pulse import Heart
 
 LEAST_ROWS = 32  # that a batch is padded to
 MOST_BATCHES = 4  # that may wait
@@ -46,10 +48,12 @@ class Network:
     def __init__(self, config: str) -> None:
         """`config` is the run's, as TOML."""
         parts = far_parts_of(config, 1)
-        model = parts.model
+        game, model = parts.game, parts.model
+        self._observation = jax.eval_shape(lambda key: game.observe(game.init(key)), jax.random.key(0))
         self._like = jax.eval_shape(model.init, jax.random.key(0))
         self._weights: Weights | None = None
         self.version = -1
+        self._rooms: dict[int, np.ndarray] = {}
 
         def answer(weights: Weights, observations: Any) -> Any:
             output = model.apply(weights, observations)
@@ -65,30 +69,42 @@ class Network:
 
     def compute(self, observations: list[np.ndarray]) -> list[Answer]:
         """What the network says of each request's rows."""
-        counts = [len(rows) for rows in observations]
-        total = sum(counts)
-        batch = np.zeros((padded(total), *observations[0].shape[1:]), observations[0].dtype)
-        np.concatenate(observations, out=batch[:total])
-        logits, opinions = jax.device_get(self._answer(self._weights, jnp.asarray(batch)))
-        ends = np.cumsum(counts)[:-1]
-        return list(zip(np.split(logits[:total], ends), np.split(opinions[:total], ends), strict=True))
+        ends = np.cumsum([len(rows) for rows in observations]).tolist()
+        batch = self._room(padded(ends[-1]))
+        np.concatenate(observations, out=batch[: ends[-1]])
+        logits, opinions = jax.device_get(self._answer(self._weights, batch))
+        return [(logits[i:j], opinions[i:j]) for i, j in zip([0, *ends], ends, strict=False)]
+
+    def _room(self, rows: int) -> np.ndarray:
+        """Room for so many rows, used again and again: what an earlier batch left in the padding nobody is told of."""
+        if rows not in self._rooms:
+            self._rooms[rows] = np.zeros((rows, *self._observation.shape), self._observation.dtype)
+        return self._rooms[rows]
 
 
 class InferenceServer:
     """Joins requests; an asynchronous actor."""
 
-    def __init__(self, config: str, most_rows: int, wait_ms: float) -> None:
-        """`most_rows` are joined, at most; the first of them waits `wait_ms` for others."""
+    def __init__(self, config: str, most_rows: int, wait_ms: float, linger_seconds: float = math.inf) -> None:
+        """`most_rows` are joined, at most; the first of them waits `wait_ms` for others.
+
+        Once nobody has asked whether it is alive for `linger_seconds` it ends itself.
+        """
+        self._heart = Heart(linger_seconds)
         keep_compiled_programs()
         self._network = Network(config)
         self._most, self._wait = most_rows, wait_ms / 1000
-        self._requests: asyncio.Queue[_Request] = asyncio.Queue()
-        self._waiting = 0  # rows
-        self._door = asyncio.Condition()
+        self._requests: collections.deque[_Request] = collections.deque()
+        self._waiting = 0  # rows, those that are computed now among them
+        self._came, self._left = asyncio.Event(), asyncio.Event()
         self._pool = concurrent.futures.ThreadPoolExecutor(1)
         self._worker: asyncio.Task[None] | None = None
         self._latencies: collections.deque[float] = collections.deque(maxlen=REMEMBERED)
         self._rows, self._room, self._batches, self._since = 0, 0, 0, time.monotonic()
+
+    async def alive(self) -> int:
+        """The number of its process."""
+        return self._heart.beat()
 
     async def load(self, version: int, weights: list[Any]) -> None:
         """Takes weights from the object store."""
@@ -102,14 +118,15 @@ class InferenceServer:
             return None
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work())
-        rows = len(observations)
-        request = _Request(observations, asyncio.get_running_loop().create_future(), time.monotonic())
-        async with self._door:
-            await self._door.wait_for(lambda: not self._waiting or self._waiting + rows <= MOST_BATCHES * self._most)
-            self._waiting += rows
-        await self._requests.put(request)
+        rows, came = len(observations), time.monotonic()
+        while self._waiting and self._waiting + rows > MOST_BATCHES * self._most:
+            await self._left.wait()
+        request = _Request(observations, asyncio.get_running_loop().create_future(), came)
+        self._requests.append(request)
+        self._waiting += rows
+        self._came.set()
         answer = await request.answer
-        self._latencies.append(time.monotonic() - request.came)
+        self._latencies.append(time.monotonic() - came)
         return answer
 
     async def figures(self) -> dict[str, float]:
@@ -130,38 +147,37 @@ class InferenceServer:
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
-        kept: _Request | None = None
         while True:
-            batch, kept = await self._gather(kept or await self._requests.get())
+            batch = await self._gather()
             observations = [request.observations for request in batch]
+            rows = sum(map(len, observations))
             try:
                 answers = await loop.run_in_executor(self._pool, self._network.compute, observations)
+                for request, answer in zip(batch, answers, strict=True):
+                    if not request.answer.done():  # or else nobody waits for it any more
+                        request.answer.set_result(answer)
             except Exception as error:  # who asked is told; the next batch may be better
                 for request in batch:
-                    request.answer.set_exception(error)
-                answers = []
-            for request, answer in zip(batch, answers, strict=False):
-                if not request.answer.done():  # nobody waits for it any more
-                    request.answer.set_result(answer)
-            rows = sum(map(len, observations))
+                    if not request.answer.done():
+                        request.answer.set_exception(error)
             self._rows, self._room, self._batches = self._rows + rows, self._room + padded(rows), self._batches + 1
-            async with self._door:
-                self._waiting -= rows
-                self._door.notify_all()
+            self._waiting -= rows
+            self._left.set()  # wakes who is at the door, and nobody who comes later
+            self._left.clear()
 
-    async def _gather(self, first: _Request) -> tuple[list[_Request], _Request | None]:
-        """Requests that go together, and one that came too late for them."""
-        batch, rows, until = [first], len(first.observations), time.monotonic() + self._wait
-        while rows < self._most:
-            try:
-                left = max(until - time.monotonic(), 0.0)
-                request = (
-                    self._requests.get_nowait() if not left else await asyncio.wait_for(self._requests.get(), left)
-                )
-            except (TimeoutError, asyncio.QueueEmpty):
+    async def _gather(self) -> list[_Request]:
+        """Requests that go together: as many as fit, once there are enough or the first has waited long enough."""
+        while True:
+            rows = sum(len(request.observations) for request in self._requests)
+            left = self._requests[0].came + self._wait - time.monotonic() if self._requests else None
+            if left is not None and (left <= 0 or rows >= self._most):
                 break
-            if rows + len(request.observations) > self._most:
-                return batch, request
-            batch.append(request)
-            rows += len(request.observations)
-        return batch, None
+            self._came.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._came.wait(), left)
+        batch = [self._requests.popleft()]
+        room = self._most - len(batch[0].observations)
+        while self._requests and len(self._requests[0].observations) <= room:
+            batch.append(self._requests.popleft())
+            room -= len(batch[-1].observations)
+        return batch

@@ -2,8 +2,8 @@
 
 It stands where an actor stands in a local run (`Producer`), so that everything behind it is the same. Each player is
 asked for a few rollouts in advance and for no more: where the learner is behind, players wait. Players keep what they
-played until a checkpoint holds it; a learner that begins again from its checkpoint asks for that first. Whoever does
-not answer is started again by Ray. Knows players and slabs; not how anything is learned.
+played until a checkpoint holds it; a learner that begins again from its checkpoint asks for that first. Whoever is
+gone is started again by Ray. Knows players and slabs; not how anything is learned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm
 from aleazero.observe.reports import RayReport
 from aleazero.roles.ports import SourcedSink
-from aleazero.runtimes.ray.messages import Order, Receipt
+from aleazero.runtimes.ray.messages import Order, Receipt, answer_of
+from aleazero.runtimes.ray.pulse import LOST, SILENCE_SECONDS, START_SECONDS, Pulse
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.selfplay import Resume, SoFar
 from aleazero.runtimes.slabs import SlabSchema
@@ -34,14 +35,9 @@ from aleazero.runtimes.slabs import SlabSchema
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
-BEAT_SECONDS = 5.0  # between two questions whether a player is alive
-SILENCE_SECONDS = 30.0  # without an answer: then it is ended, and started again
 PATIENCE_SECONDS = 60.0  # without a sign of life of anybody: then the run ends
-START_SECONDS = 180.0  # for the first one, on a busy machine
 PAUSE_SECONDS = 0.5  # before one that could not be reached is asked again
 FULL = 0.25  # of the object store: when so much waits for a checkpoint, one comes early
-
-_LOST = (exceptions.RayActorError, exceptions.ObjectLostError, exceptions.GetTimeoutError)
 
 
 class PlayersFailed(AleaError):  # noqa: N818 - the name says what happened
@@ -53,12 +49,10 @@ class _Seat:
     """A player, as the learner sees it."""
 
     player: Any  # its handle
+    pulse: Pulse
     asked: int = 0  # rollouts that are under way
     not_before: float = 0.0  # when it may be asked again
-    beat: Any = None  # the question whether it is alive
-    beat_at: float = 0.0  # when that was asked, or answered
     down_since: float | None = None  # when it did not answer
-    met: bool = False  # it has answered since it was started
     gone: bool = False  # for good
     why: str = ""
     restarts: int = 0
@@ -86,7 +80,7 @@ class Intake:
         self._lock_step, self._queue = config.ray.lock_step, 1 if config.ray.lock_step else config.ray.queue
         self._sink, self._weights, self._server = sink, weights, server
         self._schema = SlabSchema.of(parts.slab_like(), parts.game.spec)
-        self._seats = [_Seat(player) for player in players]
+        self._seats = [_Seat(player, Pulse(player)) for player in players]
         self._under_way: dict[Any, _Seat] = {}
         self._receipts: collections.deque[Receipt] = collections.deque()
         self._taken: dict[int, int] = {}  # by source: the number of its next slab
@@ -94,7 +88,7 @@ class Intake:
         self._lines: dict[int, int] = {}  # by source: what the sink calls it
         self._next_line = 0
         self._slabs, self._since_saved = 0, 0
-        self._step, self._heard = 0, time.monotonic()
+        self._step = 0
         self._tally = _Tally()
         self._room = FULL * ray.cluster_resources().get("object_store_memory", 2**40)
         self.counts: collections.Counter[str] = collections.Counter()  # of slabs: taken, twice, gap, lost
@@ -124,7 +118,7 @@ class Intake:
 
     def _greet(self) -> None:
         """Asks for what players have kept since the checkpoint; of players that are new it is nothing."""
-        self._greeted, self._heard = True, time.monotonic()
+        self._greeted = True
         for seat in self._seats:
             self._send(seat, seat.player.kept.remote(self._saved))
 
@@ -159,16 +153,16 @@ class Intake:
             seat = self._under_way.pop(question)
             seat.asked -= 1
             try:
-                self._receipts.extend(ray.get(question, timeout=WAIT_SECONDS))
+                self._receipts.extend(answer_of(question, WAIT_SECONDS))
                 self._hear_of(seat)
-            except _LOST as error:
+            except LOST as error:
                 self._lose(seat, error)
 
     def _lose(self, seat: _Seat, error: Exception) -> None:
         """One that did not answer: it is started again by Ray, as often as the settings allow."""
         now = time.monotonic()
         seat.not_before, seat.why = now + PAUSE_SECONDS, str(error)
-        seat.met = False
+        seat.pulse.lose()
         if seat.down_since is None:
             seat.down_since = now
             seat.restarts += 1
@@ -179,40 +173,27 @@ class Intake:
     # ---- signs of life
 
     def _look_after(self) -> None:
-        now = time.monotonic()
+        """Asks who is alive; who hangs is the driver's to end."""
         for seat in self._seats:
             if seat.gone:
                 continue
-            if seat.beat is None:
-                if now - seat.beat_at >= BEAT_SECONDS:
-                    seat.beat, seat.beat_at = seat.player.alive.remote(), now
-                continue
-            if ray.wait([seat.beat], timeout=0)[0]:
-                self._hear(seat, now)
-            elif seat.met and now - seat.beat_at > SILENCE_SECONDS:
-                logger.warning("a player has not answered for %.0f s: it is started again", SILENCE_SECONDS)
-                ray.kill(seat.player, no_restart=False)
-                seat.beat, seat.beat_at, seat.met = None, now, False
+            try:
+                if seat.pulse.look():
+                    self._hear_of(seat)
+            except LOST as error:
+                self._lose(seat, error)
         if all(seat.gone for seat in self._seats):
             raise PlayersFailed(f"every player has failed, or too often (ray.restarts): {self._seats[0].why}")
         patience = PATIENCE_SECONDS if self._met else START_SECONDS
-        if now - self._heard > patience:
+        if min(seat.pulse.silence for seat in self._seats if not seat.gone) > patience:
             raise PlayersFailed(
                 f"no player has answered for {patience:.0f} s: has the cluster a core free for each of the "
                 f"{len(self._seats)} (ray.workers)? See: alea ray status"
             )
 
     def _hear_of(self, seat: _Seat) -> None:
-        self._heard, self._met = time.monotonic(), True
-        seat.down_since, seat.met = None, True
-
-    def _hear(self, seat: _Seat, now: float) -> None:
-        try:
-            ray.get(seat.beat, timeout=WAIT_SECONDS)
-            self._hear_of(seat)
-        except _LOST as error:
-            self._lose(seat, error)
-        seat.beat, seat.beat_at = None, now
+        self._met, seat.down_since = True, None
+        seat.pulse.hear()
 
     # ---- taking
 
@@ -224,7 +205,7 @@ class Intake:
             return None
         try:
             arrays = ray.get(receipt.slab[0], timeout=SILENCE_SECONDS)
-        except _LOST:
+        except LOST:
             self.counts["lost"] += 1
             return None
         goes_on = receipt.number == expected
@@ -304,7 +285,7 @@ class Intake:
         try:
             figures: dict[str, float] = ray.get(self._server.figures.remote(), timeout=5.0)
             return figures
-        except _LOST:
+        except LOST:
             return {}
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import ray
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
@@ -50,6 +52,11 @@ class Learner:
 
     def __init__(self) -> None:
         keep_compiled_programs()
+
+    @ray.method(concurrency_group="life")
+    def alive(self) -> int:
+        """Answered whatever else it does: the number of its process."""
+        return os.getpid()
 
     def train(self, task: Task, players: Sequence[Any], server: Any, keeper: Any) -> Finished:
         """Trains to the end, or until it is told to stop. `keeper`, where given, has the run's folder elsewhere."""

@@ -9,6 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import ray
+from ray import exceptions
+
+from aleazero.core.errors import AleaError
+
 
 @dataclasses.dataclass(frozen=True)
 class Order:
@@ -31,3 +36,13 @@ class Receipt:
     games: int  # that are over with a move of it
     played: float  # seconds
     slab: list[Any]  # one reference to its arrays, by field
+
+
+def answer_of(question: Any, timeout: float | None = None) -> Any:
+    """What an actor answers; what it complains of in our words comes without the traceback of another process."""
+    try:
+        return ray.get(question, timeout=timeout)
+    except exceptions.RayTaskError as error:
+        if isinstance(error.cause, AleaError):
+            raise error.cause from None
+        raise

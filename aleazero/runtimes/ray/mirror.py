@@ -18,12 +18,14 @@ from typing import Any
 import ray
 from ray import exceptions
 
+from aleazero.runs import DRIVER_LOCK, RUN_LOCK
+
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 64 * 2**20
 EVERY_SECONDS = 1.0
 FLAGS = ("stop", "paused")  # made by whoever is at the driver's machine
-_SKIPPED = ("run.lock", *FLAGS, "ray-desk.json")
+_SKIPPED = (RUN_LOCK, DRIVER_LOCK, *FLAGS, "ray-desk.json", "ray-crew")
 _CALL_SECONDS = 120.0
 
 Stamp = tuple[int, int, int]  # inode, size, when it was changed in ns

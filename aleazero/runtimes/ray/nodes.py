@@ -19,13 +19,22 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ray._private.utils import get_ray_client_dependency_error
+
+from aleazero import __version__
 from aleazero.core.errors import ConfigError
 from aleazero.runtimes.guard import end_all
-from aleazero.runtimes.ray.cluster import ClusterError, greet, has_token, token_file
+from aleazero.runtimes.ray.cluster import LABEL, ClusterError, greet, has_page, has_token, token_file
 
 START_SECONDS = 60.0
 END_SECONDS = 3.0  # Ray would wait half a minute for its neighbours
+LEAST_PORTS = 20
 _STARTED = "Ray runtime started"
+_CLIENT = "ray-client-server-port"  # only where Ray's client is installed: then it would take one of ours
+_PORTS = (  # of Ray itself, the first of the range: so that a firewall has to let in nothing else
+    "object-manager-port", "node-manager-port", "runtime-env-agent-port", "metrics-export-port",
+    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", _CLIENT,
+)  # fmt: skip
 _LEAST_STORE_GB = 0.08
 _SETTINGS = {  # a machine that is gone is noticed after about eight seconds
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -45,7 +54,7 @@ class Offer:
     gpus: int | None = None
     object_store_gb: float | None = None
     spill_dir: Path | None = None
-    ports: str = "10001-10100"  # of its workers
+    ports: str = "10001-10100"  # of its workers, and of Ray's own parts
 
     def problems(self) -> list[str]:
         """What is wrong with it, on this machine."""
@@ -60,8 +69,10 @@ class Offer:
             found.append(f"--spill-dir is {self.spill_dir}; it must be a folder that can be written to")
         if self.range is None:
             found.append(f"--worker-ports is {self.ports!r}; write FIRST-LAST, as in 10001-10100")
-        elif self.range[1] - self.range[0] < 9:
-            found.append(f"--worker-ports is {self.ports!r}; every actor needs one: give ten at least")
+        elif self.range[1] - self.range[0] + 1 < LEAST_PORTS:
+            found.append(
+                f"--worker-ports is {self.ports!r}; Ray has some, every actor needs one: give {LEAST_PORTS} at least"
+            )
         return found
 
     @property
@@ -74,7 +85,11 @@ class Offer:
     def arguments(self) -> list[str]:
         """For Ray's command line."""
         assert self.range is not None
-        said = [f"--min-worker-port={self.range[0]}", f"--max-worker-port={self.range[1]}"]
+        first, last = self.range
+        own = [name for name in _PORTS if name != _CLIENT or get_ray_client_dependency_error() is None]
+        said = [f"--{name}={first + place}" for place, name in enumerate(own)]
+        said += [f"--min-worker-port={first + len(_PORTS)}", f"--max-worker-port={last}"]
+        said += [f"--labels={LABEL}={__version__}"]
         said += [f"--node-ip-address={self.ip}"] if self.ip else []
         said += [f"--num-cpus={self.cores}"] if self.cores is not None else []
         said += [f"--num-gpus={self.gpus}"] if self.gpus is not None else []
@@ -91,7 +106,7 @@ class Node:
     pid: int  # of its process group
     address: str  # of the head
     log: str
-    dashboard: str = ""
+    dashboard: str = ""  # empty: it has none
 
 
 def count_gpus() -> int:
@@ -128,9 +143,9 @@ def start_head(folder: Path, port: int, dashboard: tuple[str, int], offer: Offer
     need_token(make=True)
     ip = offer.ip or own_ip()
     arguments = ["--head", f"--port={port}", f"--dashboard-host={dashboard[0]}", f"--dashboard-port={dashboard[1]}"]
-    return _start(
-        folder, "head", f"{ip}:{port}", [*arguments, *offer.arguments()], f"http://{dashboard[0]}:{dashboard[1]}"
-    )
+    page = f"http://{dashboard[0]}:{dashboard[1]}" if has_page() else ""
+    arguments.append(f"--include-dashboard={bool(page)}")
+    return _start(folder, "head", f"{ip}:{port}", [*arguments, *offer.arguments()], page)
 
 
 def join(folder: Path, address: str, offer: Offer) -> Node:

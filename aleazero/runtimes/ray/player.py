@@ -7,7 +7,7 @@ neither replay nor learning.
 
 from __future__ import annotations
 
-import os
+import math
 import secrets
 import time
 from typing import Any
@@ -15,17 +15,24 @@ from typing import Any
 import jax
 import numpy as np
 import ray
+from ray import exceptions
 
 from aleazero.assemble import Parts
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory, Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.lanes import lanes_of
 from aleazero.runtimes.ray.asker import ServerAsker
 from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
 from aleazero.runtimes.ray.messages import Order, Receipt
+from aleazero.runtimes.ray.pulse import Heart
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import Slab, count_games
+
+
+class StoreFull(AleaError):  # noqa: N818 - the name says what happened
+    """There is no room for what was played."""
 
 
 class OrderedWeights:
@@ -60,7 +67,14 @@ class Kept:
 
     def put(self, slab: Slab, source: int, number: int, version: int, played: float) -> Receipt:
         """Keeps a slab; its receipt."""
-        receipt = Receipt(source, number, version, count_games(slab), played, [ray.put(slab)])
+        try:
+            reference = ray.put(slab)
+        except (exceptions.ObjectStoreFullError, exceptions.OutOfDiskError) as error:
+            raise StoreFull(
+                "a machine's object store is full, and so is the folder that it spills to: give it more "
+                "(--object-store-gb, --spill-dir), or save checkpoints more often (checkpoint.every_rows)"
+            ) from error
+        receipt = Receipt(source, number, version, count_games(slab), played, [reference])
         self._receipts[source, number] = receipt
         return receipt
 
@@ -86,9 +100,12 @@ class LocalPlay:
             parts, self, self._weights, lanes_of(sources, lanes), lambda rows: parts.pace(*self._when)
         )
 
+    def prepare(self, order: Order) -> None:
+        """Fetches the weights."""
+        self._weights.take(order)
+
     def roll(self, order: Order) -> list[Slab]:
         """One rollout: a slab of each group."""
-        self._weights.take(order)
         self._when = order.rows, order.epoch
         self._actor.step()
         return self._slabs
@@ -110,9 +127,12 @@ class FarPlay:
         steps = Steps(parts)
         self._groups = [FarGroup(steps, lanes_of([source], lanes)) for source in sources]
 
+    def prepare(self, order: Order) -> None:
+        """The server is to answer by these weights."""
+        self._asker.use(order.version, order.weights)
+
     def roll(self, order: Order) -> list[Slab]:
         """One rollout: a slab of each group."""
-        self._asker.use(order.version, order.weights)
         found = roll_all(self._groups, self._parts.pace(order.rows, order.epoch), self._asker)
         return [{name: np.asarray(array) for name, array in slab.arrays().items()} for slab in found]
 
@@ -120,31 +140,49 @@ class FarPlay:
 class Player:
     """Plays when it is asked to. One process, one core."""
 
-    def __init__(self, config: str, groups: int, first_source: int | None, server: str | None = None) -> None:
-        """`config` is the run's, as TOML; `server` names the actor that answers for the network, where one does.
+    def __init__(
+        self,
+        config: str,
+        groups: int,
+        first_source: int | None,
+        server: tuple[str, str] | None = None,
+        linger_seconds: float = math.inf,
+    ) -> None:
+        """`config` is the run's, as TOML; `server` is the name and the namespace of who answers for the network.
 
-        `first_source` names its games in its first life; None: any that are new.
+        `first_source` names its games in its first life; None: any that are new. Once nobody has asked for
+        `linger_seconds` it ends itself.
         """
+        self._heart = Heart(linger_seconds)
         keep_compiled_programs()
         again = ray.get_runtime_context().was_current_actor_reconstructed
-        if first_source is None or again:  # never used by anybody before, so that no slab is taken for another
-            self._sources = [secrets.randbits(62) for _ in range(groups)]
-        else:
-            self._sources = [first_source + group for group in range(groups)]
-        parts = far_parts_of(config, groups)
-        self._play: LocalPlay | FarPlay
-        if server is None:
-            self._play = LocalPlay(parts, self._sources)
-        else:
-            self._play = FarPlay(parts, self._sources, ray.get_actor(server))
-        self._number = 0
+        self._parts, self._groups, self._server = far_parts_of(config, groups), groups, server
         self._kept = Kept()
+        self._begin(None if again else first_source)
+
+    def _begin(self, first_source: int | None) -> None:
+        """Begins games; where they have no names, with some that nobody has ever used, so that no slab is another."""
+        if first_source is None:
+            self._sources = [secrets.randbits(62) for _ in range(self._groups)]
+        else:
+            self._sources = [first_source + group for group in range(self._groups)]
+        self._number = 0
+        self._play: LocalPlay | FarPlay
+        if self._server is None:
+            self._play = LocalPlay(self._parts, self._sources)
+        else:
+            self._play = FarPlay(self._parts, self._sources, ray.get_actor(*self._server))
 
     def play(self, order: Order) -> list[Receipt]:
         """One rollout: a receipt for each group's slab."""
         began = time.monotonic()
         self._kept.drop(order.saved)
-        slabs = self._play.roll(order)
+        self._play.prepare(order)
+        try:
+            slabs = self._play.roll(order)
+        except Exception:  # some of its moves may have been made: a slab that went on from there would have a hole
+            self._begin(None)
+            raise
         played = (time.monotonic() - began) / len(slabs)
         receipts = [
             self._kept.put(slab, source, self._number, order.version, played)
@@ -161,4 +199,4 @@ class Player:
     @ray.method(concurrency_group="life")
     def alive(self) -> int:
         """Answered whatever else it does: the number of its process."""
-        return os.getpid()
+        return self._heart.beat()

@@ -1,17 +1,18 @@
 """A run on Ray: the driver starts players and a learner, shows what it reports, and starts it again if it dies.
 
-Training itself is a local run's, inside the learner. The driver's machine has the run's folder. Everything it starts
-ends with it. Knows who takes part; not what they do.
+Training itself is a local run's, inside the learner. The driver's machine has the run's folder. All that it starts ends
+with it; if it is killed, the players wait for another one. Knows who takes part; not what they do.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,18 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from aleazero.assemble import build_parts
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError
-from aleazero.core.settings import to_toml
 from aleazero.observe.follow import Follower
 from aleazero.observe.reports import report_of
 from aleazero.observe.sink import Fanout
-from aleazero.runs import RunFolder
-from aleazero.runtimes.children import ONE_CORE
+from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
-from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
-from aleazero.runtimes.ray.inference import InferenceServer
+from aleazero.runtimes.ray.cluster import check_store, connected, count_players
+from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
+from aleazero.runtimes.ray.messages import answer_of
 from aleazero.runtimes.ray.mirror import Keeper
-from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.pulse import GONE, Pulse
+from aleazero.runtimes.ray.watch import LearnerHangs, Watch
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.slabs import SlabSchema
 from aleazero.runtimes.start import Finished, Until, stopping
@@ -45,35 +46,37 @@ _remote: Any = ray.remote  # its types know fewer options than it has
 LOOK_SECONDS = 0.2
 SHOW_SECONDS = 0.5
 MOST_LEARNERS = 5  # that may die, one after the other
-FEW_ROWS = 128  # of a request to the inference server
 
 
 class LearnerFailed(AleaError):  # noqa: N818 - the name says what happened
     """A learner died again and again."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Crew:
-    """Who takes part beside the learner; the driver owns them, so that they outlive a learner."""
-
-    players: list[Any]
-    server: Any  # None: players ask their own networks
-    gpu: bool  # whether the learner has a share of one
-
-
 def train_on_ray(
     config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
 ) -> Finished:
     """Trains a run on Ray; `how` is None where it is new."""
-    with folder.held():  # or else somebody trains it already
-        folder.write_config(config)
-    with connected(config.ray):
-        crew = start_crew(_with_players(config), new=how is None)
-        with _shown(config, folder, root, quiet):
-            finished = train_with(crew, config, folder, root, how, until)
+    with folder.held(DRIVER_LOCK), connected(config.ray):  # or else somebody trains it already
+        space = space_of(folder)
+        try:
+            crew = start_crew(_with_players(config), space, new=how is None)
+            _await_end(folder)  # of a learner whose driver was killed
+            with folder.held():
+                folder.write_config(config)
+            with _shown(config, folder, root, quiet):
+                finished = train_with(crew, config, folder, root, how, until)
+        finally:
+            dismiss(space)
         if finished.status == "done":
             register(config, folder, root)
         return finished
+
+
+def _await_end(folder: RunFolder) -> None:
+    """A learner that hangs ends only a while after it was told to."""
+    until = time.monotonic() + END_SECONDS
+    while folder.holder(RUN_LOCK) is not None and time.monotonic() < until:
+        time.sleep(LOOK_SECONDS)
 
 
 def _with_players(config: RunConfig) -> RunConfig:
@@ -85,69 +88,25 @@ def _with_players(config: RunConfig) -> RunConfig:
     return config
 
 
-def start_crew(config: RunConfig, new: bool) -> Crew:
-    """Starts the actors that play, and the one that answers for the network where the settings ask for it."""
-    settings, gpu = config.ray, has_gpu(config.ray)
-    text = to_toml(config)
-    actor = _remote(
-        num_cpus=1,
-        max_restarts=settings.restarts,
-        max_task_retries=0,
-        scheduling_strategy="SPREAD",
-        concurrency_groups={"life": 1},
-        runtime_env={"env_vars": ONE_CORE},
-    )
-    # By name: a handle among the arguments of an actor that may be started again is not safe with Ray.
-    name = f"alea-inference-{secrets.token_hex(8)}" if settings.inference == "server" else None
-    server = _start_server(config, text, gpu, name) if name else None
-    first = 0 if new and settings.lock_step else None  # the games of a local run
-    players = [actor(Player).remote(text, settings.groups, first, name) for _ in range(settings.workers)]
-    return Crew(players, server, gpu)
-
-
-def _start_server(config: RunConfig, text: str, gpu: bool, name: str) -> Any:
-    settings = config.ray
-    rows = config.selfplay.num_games * config.search.in_flight
-    if rows < FEW_ROWS:
-        logger.warning(
-            "a request to the inference server has %d rows: with fewer than %d it spends its time on requests; raise "
-            "selfplay.num_games",
-            rows,
-            FEW_ROWS,
-        )
-    actor = _remote(
-        name=name,
-        num_cpus=0,
-        num_gpus=settings.inference_gpu if gpu else 0,
-        max_restarts=settings.restarts,
-        max_task_retries=0,
-        runtime_env={"env_vars": _device(settings.inference_gpu if gpu else 0.0)},
-    )
-    return actor(InferenceServer).remote(text, settings.inference_rows, settings.inference_wait_ms)
-
-
-def _device(gpu: float) -> dict[str, str]:
-    """As much of a GPU's memory as of the GPU, for JAX would take most of it; or the CPU."""
-    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * min(gpu, 1.0):.3f}"} if gpu else {"JAX_PLATFORMS": "cpu"}
-
-
 def train_with(
     crew: Crew, config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until
 ) -> Finished:
     """Trains by one learner after the other, as long as they die and the crew does not."""
-    began, died = time.monotonic(), 0
+    began, died, watch = time.monotonic(), 0, Watch(crew)
     while True:
         left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
         task = Task(folder.path.resolve(), root.resolve(), how, dataclasses.replace(until, seconds=left))
         with _learner(config, folder, crew) as (learner, keeper):
             try:
-                return _watch(folder, learner.train.remote(task, crew.players, crew.server, keeper))
-            except exceptions.RayActorError as error:
+                question = learner.train.remote(task, crew.players, crew.server, keeper)
+                return _await(folder, question, functools.partial(watch.look, Pulse(learner)))
+            except (*GONE, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
         if died > MOST_LEARNERS:
             raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
         logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
+        _await_end(folder)
         how = how_to_go_on(folder, config)
 
 
@@ -159,12 +118,16 @@ def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple
     stays = NodeAffinitySchedulingStrategy(here, soft=False)
     keeper = None
     if far:
-        keeper = _remote(num_cpus=0, max_restarts=3, scheduling_strategy=stays)(Keeper).remote(folder.path.resolve())
+        keeper = _remote(**_name("keeper", crew), num_cpus=0, max_restarts=3, scheduling_strategy=stays)(Keeper).remote(
+            folder.path.resolve()
+        )
     learner = _remote(
+        **_name("learner", crew),
         num_cpus=0,
+        concurrency_groups={"life": 1},
         num_gpus=config.ray.learner_gpu if crew.gpu else 0,
         scheduling_strategy="DEFAULT" if far else stays,
-        runtime_env={"env_vars": _device(config.ray.learner_gpu if crew.gpu else 0.0)},
+        runtime_env={"env_vars": device(config.ray.learner_gpu if crew.gpu else 0.0)},
     )(Learner).remote()
     try:
         with folder.held() if far else contextlib.nullcontext():
@@ -175,24 +138,25 @@ def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple
                 ray.kill(actor)
 
 
+def _name(role: str, crew: Crew) -> dict[str, str]:
+    """By which the next driver finds, and ends, whom this one leaves when it is killed."""
+    return {"name": f"{role}-{secrets.token_hex(8)}", "namespace": crew.space}
+
+
 def _node_has_gpu(node: str) -> bool:
     found = [entry for entry in ray.nodes() if entry["NodeID"] == node]
     return bool(found) and found[0]["Resources"].get("GPU", 0) > 0
 
 
-def _watch(folder: RunFolder, question: Any) -> Finished:
+def _await(folder: RunFolder, question: Any, look: Callable[[], None]) -> Finished:
     """Waits for a learner's end; hands on what asks the run to stop."""
     with stopping(folder, None) as stop:
         while not ray.wait([question], timeout=LOOK_SECONDS)[0]:
             if stop.asked:
                 folder.stop_file.touch()
-    try:
-        finished: Finished = ray.get(question)
-        return finished
-    except exceptions.RayTaskError as error:
-        if isinstance(error.cause, AleaError):  # without the traceback of another process
-            raise error.cause from None
-        raise
+            look()
+    finished: Finished = answer_of(question)
+    return finished
 
 
 class _Desk:

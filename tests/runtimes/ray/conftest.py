@@ -48,6 +48,6 @@ def nothing_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def small_cluster(quick_actors: None) -> Iterator[None]:
-    with connected(RayConfig(local=True, workers=4)):
+def small_cluster(quick_actors: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with connected(RayConfig(local=True, workers=4, spill_dir=str(tmp_path_factory.mktemp("spilt")))):
         yield

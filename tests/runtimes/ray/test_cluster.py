@@ -9,10 +9,19 @@ import socket
 import pytest
 import ray
 
+from aleazero import __version__
 from aleazero.core.errors import ConfigError
 from aleazero.ray_settings import RayConfig
 from aleazero.runtimes.ray import cluster
-from aleazero.runtimes.ray.cluster import ClusterError, check_store, count_players, has_gpu, reach, version_problem
+from aleazero.runtimes.ray.cluster import (
+    ClusterError,
+    check_machines,
+    check_store,
+    count_players,
+    has_gpu,
+    reach,
+    version_problem,
+)
 from aleazero.runtimes.ray.nodes import Offer
 
 HERE = {"ray_version": ray.__version__, "python_version": platform.python_version()}
@@ -74,9 +83,34 @@ def test_all_that_is_wrong_with_an_offer_is_said() -> None:
     assert Offer().problems() == []
     assert len(Offer(cores=0, gpus=99, object_store_gb=0.01, ports="2-1").problems()) == 4
     assert Offer(ports="10001-10005").problems() == [
-        "--worker-ports is '10001-10005'; every actor needs one: give ten at least"
+        "--worker-ports is '10001-10005'; Ray has some, every actor needs one: give 20 at least"
     ]
-    assert Offer(ip="10.0.0.1", cores=2, object_store_gb=1.5).arguments() == [
-        *("--min-worker-port=10001", "--max-worker-port=10100", "--node-ip-address=10.0.0.1", "--num-cpus=2"),
-        "--object-store-memory=1500000000",
-    ]
+
+
+def test_all_ports_of_a_machine_lie_in_its_range() -> None:
+    said = dict(word[2:].split("=", 1) for word in Offer(ip="10.0.0.1", cores=2, object_store_gb=1.5).arguments())
+    ports = [int(said.pop(name)) for name in list(said) if name.endswith("-port")]
+    assert len(set(ports)) == len(ports) >= 8
+    assert (min(ports), max(ports)) == (10001, 10100)
+    assert said == {
+        "labels": f"aleazero={__version__}",
+        "node-ip-address": "10.0.0.1",
+        "num-cpus": "2",
+        "object-store-memory": "1500000000",
+    }
+
+
+def test_a_machine_with_another_version_of_the_package_is_named() -> None:
+    check_machines("a:1", [("10.0.0.1", __version__), ("10.0.0.2", None)])  # one of them is not ours to know
+    with pytest.raises(ClusterError, match=r"another version of AleaZero .*: 10\.0\.0\.3 \(0\.0\.1\)"):
+        check_machines("a:1", [("10.0.0.1", __version__), ("10.0.0.3", "0.0.1")])
+
+
+@pytest.mark.parametrize(
+    ("local", "installed", "page"), [(False, True, True), (False, False, False), (True, True, False)]
+)
+def test_a_cluster_has_a_page_where_one_is_installed(
+    local: bool, installed: bool, page: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "has_page", lambda: installed)
+    assert cluster.own_cluster(RayConfig(local=local))["include_dashboard"] is page

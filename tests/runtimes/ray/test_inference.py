@@ -14,7 +14,7 @@ import ray
 from aleazero.core.settings import to_toml
 from aleazero.runtimes.groups import far_parts
 from aleazero.runtimes.lanes import lanes_of
-from aleazero.runtimes.ray.asker import ServerAsker
+from aleazero.runtimes.ray.asker import ServerAsker, lean
 from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
 from aleazero.runtimes.ray.inference import InferenceServer, padded
 from aleazero.runtimes.ray.messages import Order
@@ -66,6 +66,15 @@ def test_batches_have_few_sizes(rows: int, size: int) -> None:
     assert padded(rows) == size
 
 
+def test_observations_travel_in_fewer_bytes_where_none_is_changed() -> None:
+    whole = np.array([[0, 1], [-128, 127]], np.float32)
+    assert lean(whole).dtype == np.int8
+    assert np.array_equal(lean(whole), whole)
+    for value in (0.5, 128, -129, 1e30, np.nan, np.inf):
+        rows = np.array([[1, value]], np.float32)
+        assert lean(rows) is rows
+
+
 def test_games_whose_network_is_asked_elsewhere_are_the_games_of_a_rollout(parts: Any, weights: Any) -> None:
     pace, lanes = parts.pace(0), lanes_of([7], 16)
     groups = [FarGroup(Steps(parts), lanes)]
@@ -87,7 +96,8 @@ def test_requests_are_joined_and_answered_each_with_its_own(server: Any, parts: 
     assert ray.get(server.infer.remote(1, rows)) is None  # it has no weights yet
     ray.get(server.load.remote(1, [ray.put(leaves(weights))]))
     ray.get(server.figures.remote())
-    pieces = [rows[:3], rows[3:10], rows[10:40]]
+    rows[:3] = rows[:3] > 0.5
+    pieces = [lean(rows[:3]), rows[3:10], rows[10:40]]
     answers = ray.get([server.infer.remote(1, piece) for piece in pieces])
     output = parts.model.apply(weights, rows)
     np.testing.assert_allclose(np.concatenate([a[0] for a in answers]), output.logits, atol=1e-5)
@@ -101,7 +111,7 @@ def test_requests_are_joined_and_answered_each_with_its_own(server: Any, parts: 
 
 def test_a_player_goes_on_when_the_server_is_back(server: Any, weights: Any) -> None:
     actor = ray.remote(num_cpus=1, concurrency_groups={"life": 1})(Player)
-    player = actor.remote(to_toml(CONFIG), 2, None, "server")
+    player = actor.remote(to_toml(CONFIG), 2, None, ("server", ray.get_runtime_context().namespace))
     order = Order(5, [ray.put(leaves(weights))], 0, 0, {})
     assert [receipt.number for receipt in ray.get(player.play.remote(order))] == [0, 0]
     under_way = [player.play.remote(order) for _ in range(3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import threading
@@ -13,15 +14,20 @@ from typing import Any
 
 import pytest
 import ray
+from ray import exceptions
 
 from aleazero.config import RunConfig
 from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.ray import crew, pulse, watch
+from aleazero.runtimes.ray.crew import Crew, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.learner import Learner
 from aleazero.runtimes.ray.player import Player
-from aleazero.runtimes.ray.runtime import Crew, start_crew, train_with
+from aleazero.runtimes.ray.pulse import Heart
+from aleazero.runtimes.ray.runtime import train_with
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.start import Finished, Until
 from tests.runtimes.support import PATIENCE_SECONDS, Recorder, StopAfter, make_run, newest, shared_parts, tiny
@@ -118,31 +124,125 @@ class InThread:
         return self.found
 
 
-def test_a_player_and_a_learner_are_killed_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.5)  # the driver's, which is in this process
+    monkeypatch.setattr(pulse, "SILENCE_SECONDS", 4.0)
     config = tiny(
         *("runtime=ray", "ray.workers=2", "replay.capacity_rows=4096", "total_rows=1e8", "checkpoint.every_rows=1280"),
+        *("ray.inference=server", "search.kind=direct"),
     )
     folder = new_run(tmp_path, "it", "")
     folder.write_config(config)
-    crew = start_crew(config, new=True)
-    driver = InThread(crew, config, folder, tmp_path)
+    actors = start_crew(config, space_of(folder), new=True)
+    driver = InThread(actors, config, folder, tmp_path)
 
     def reports(kind: str) -> list[dict[str, Any]]:
         found = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
         return [report for report in found if report["kind"] == kind]
 
-    eventually(lambda: any(report["saved"] for report in reports("checkpoint")), "training")
-    os.kill(ray.get(crew.players[0].alive.remote()), signal.SIGKILL)
-    eventually(lambda: any(report["restarts"] for report in reports("ray")), "player that is started again")
-    owner = eventually(folder.owner, "learner")
-    os.kill(owner, signal.SIGKILL)
-    eventually(lambda: folder.owner() not in (None, owner), "other learner")
-    resumed = eventually(lambda: [r for r in reports("run") if r["status"] == "resumed"], "resumed run")[0]
-    eventually(lambda: any(r["rows"] > resumed["rows"] + 2560 for r in reports("ray")), "training by the other learner")
+    def await_training(lives: int) -> int:
+        """The process of the learner, once it has saved something."""
+        eventually(lambda: len(reports("run")) == lives, "life of a learner")
+        began = reports("run")[-1]["rows"]
+        eventually(lambda: any(r["saved"] and r["rows"] > began for r in reports("checkpoint")), "checkpoint")
+        return int(eventually(folder.owner, "learner"))
+
+    os.kill(eventually(folder.owner, "learner"), signal.SIGKILL)  # before it has saved anything
+    owner, killed = await_training(1), pid_of(actors.players[0])
+    hanging = {actor: pid_of(actor) for actor in (actors.players[1], actors.server)}
+    os.kill(killed, signal.SIGKILL)
+    for process in (*hanging.values(), owner):
+        os.kill(process, signal.SIGSTOP)
+    await_training(2)
+    for who in ("a player has not", "the inference server has not", "the learner is gone (it has not"):
+        assert any(f"{who} answered for" in line for line in caplog.messages), who
+    assert killed != pid_of(actors.players[0])
+    assert not {pid_of(actor) for actor in hanging} & set(hanging.values())
     folder.stop_file.touch()
     assert driver.finish().status == "stopped"
     assert [report["status"] for report in reports("run")] == ["started", "resumed", "stopped"]
     assert reports("ray")[-1]["players"] == 2
+    told = [report["inference"] for report in reports("ray") if report["inference"]]  # none while it was gone
+    assert any(figures["latency_p99_ms"] > 0 for figures in told)
     facts = newest(folder).facts
-    assert facts["ray"]["slabs"] * 128 == facts["rows"] > resumed["rows"]
+    assert facts["ray"]["slabs"] * 128 == facts["rows"]
     assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
+    dismiss(actors.space)
+
+
+def pid_of(actor: Any) -> int:
+    """Of an actor that may just be coming back."""
+
+    def ask() -> int | None:
+        with contextlib.suppress(exceptions.RayActorError):
+            found: int = ray.get(actor.alive.remote(), timeout=PATIENCE_SECONDS)
+            return found
+        return None
+
+    return int(eventually(ask, "sign of life"))
+
+
+def test_a_learner_that_ray_does_not_start_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "START_SECONDS", 0.5)
+    learner = ray.remote(num_gpus=1, concurrency_groups={"life": 1})(Learner).remote()  # nobody has one
+    eye, sign = watch.Watch(Crew("it", [], None, gpu=True)), pulse.Pulse(learner)
+
+    def look() -> None:
+        while True:
+            eye.look(sign)
+
+    with pytest.raises(
+        watch.NobodyStarts, match=r"the learner has not started .*a GPU free for it \(ray.learner_gpu\)"
+    ):
+        look()
+    ray.kill(learner)
+
+
+def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny("runtime=ray", "ray.workers=1", "replay.capacity_rows=4096")
+    folder = new_run(tmp_path, "it", "")
+
+    class Lonely:
+        """An actor that nobody asks any more."""
+
+        def __init__(self, linger_seconds: float) -> None:
+            self._heart = Heart(linger_seconds)
+
+        def alive(self) -> int:
+            return self._heart.beat()
+
+    first = start_crew(config, space_of(folder), new=True)
+    pid = pid_of(first.players[0])
+    leftover = ray.remote(num_cpus=0)(Lonely).options(name="learner-1", namespace=first.space).remote(300.0)
+    ray.get(leftover.alive.remote())
+    sign = pulse.Pulse(leftover)
+    assert not sign.look()  # asked
+    time.sleep(0.5)
+    monkeypatch.setattr(pulse, "SILENCE_SECONDS", 0.1)
+    assert sign.look()
+    assert not sign.hangs  # whoever looks late finds an answer: that was no silence
+    monkeypatch.undo()
+    again = start_crew(config, space_of(folder), new=False)  # as another driver would
+    assert pid_of(again.players[0]) == pid
+    with pytest.raises(exceptions.RayActorError):
+        ray.get(leftover.alive.remote())
+    os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(crew, "SILENCE_SECONDS", 1.0)
+    other = start_crew(config, space_of(folder), new=False)  # the one that hangs is of no use
+    assert pid_of(other.players[0]) != pid
+    monkeypatch.undo()
+    fits = start_crew(dataclasses.replace(config, seed=5), space_of(folder), new=False)  # the other one does not
+    for actor in (first.players[0], other.players[0]):
+        with pytest.raises(exceptions.RayActorError):
+            ray.get(actor.alive.remote())
+    dismiss(fits.space)
+    lonely = ray.remote(num_cpus=0, max_restarts=3)(Lonely)
+    lonely.options(name="lonely", namespace="x", lifetime="detached").remote(1.0)
+
+    def there() -> bool:
+        return {"name": "lonely", "namespace": "x"} in ray.util.list_named_actors(True)
+
+    assert there()
+    eventually(lambda: not there(), "end")

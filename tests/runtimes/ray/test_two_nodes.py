@@ -20,9 +20,10 @@ from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.ray.crew import Crew, start_crew
 from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.player import Player
-from aleazero.runtimes.ray.runtime import Crew, start_crew, train_with
+from aleazero.runtimes.ray.runtime import train_with
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.start import Until
 from tests.runtimes.support import PATIENCE_SECONDS, Recorder, newest, shared_parts, tiny
@@ -60,7 +61,7 @@ def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
     config = tiny("runtime=ray", "ray.workers=1", "total_rows=5120", "checkpoint.every_rows=1280")
     folder = new_run(tmp_path, "it", "")
     folder.write_config(config)
-    crew = start_crew(config, new=True)
+    crew = start_crew(config, "it", new=True)
     assert crew.gpu
     finished = train_with(crew, config, folder, tmp_path, None, Until(None, False))
     assert finished.status == "done"
