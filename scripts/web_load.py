@@ -43,6 +43,12 @@ async def visit(client: httpx.AsyncClient, options: argparse.Namespace, number: 
     return took
 
 
+def cpu(process: psutil.Process) -> float:
+    """Seconds of processors that a process has used."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
 async def settled(client: httpx.AsyncClient, view: dict) -> dict:
     while view["thinking"]:
         answer = await client.get(f"/api/tables/{view['id']}", params={"after": view["version"]})
@@ -58,6 +64,7 @@ async def load(url: str, options: argparse.Namespace, server: psutil.Process) ->
         everybody = range(1, options.visitors + 1)
         await asyncio.gather(*(visit(client, options, n, time.monotonic() + options.warm) for n in everybody))
         end = time.monotonic() + options.seconds
+        spent = [cpu(process) for process in (server, psutil.Process())]
 
         async def weigh() -> None:
             while time.monotonic() < end:
@@ -65,6 +72,7 @@ async def load(url: str, options: argparse.Namespace, server: psutil.Process) ->
                 await asyncio.sleep(max(options.seconds / 60, 1))
 
         _, *seconds = await asyncio.gather(weigh(), *(visit(client, options, n, end) for n in everybody))
+        spent = [cpu(process) - before for process, before in zip((server, psutil.Process()), spent, strict=True)]
     took = [one for visitor in seconds for one in visitor]
     quantiles = np.quantile(took, [0.5, 0.95, 0.99])
     return {
@@ -74,6 +82,10 @@ async def load(url: str, options: argparse.Namespace, server: psutil.Process) ->
         "seconds": options.seconds,
         "answers": len(took),
         "answer_seconds": dict(zip(("p50", "p95", "p99"), quantiles.round(4).tolist(), strict=True)),
+        "cpu_ms_per_answer": {
+            "server": round(1000 * spent[0] / len(took), 1),
+            "visitors": round(1000 * spent[1] / len(took), 1),
+        },
         "memory_mb": {"first": round(memory[0], 1), "last": round(memory[-1], 1), "most": round(max(memory), 1)},
         "cores": os.cpu_count(),
     }

@@ -36,6 +36,10 @@ class Face:
         """A move's name in a list of legal ones; quick to tell."""
         return self.game.notation.format_action(state, action)
 
+    def can_win(self, state: Any, seat: int) -> bool:
+        """Whether a seat could still win if the other one never moved again: it may not, on time, where it cannot."""
+        return True
+
 
 class TicTacToeFace(Face):
     """Nine squares, `a1` to `c3`."""
@@ -99,6 +103,13 @@ class ChessFace(Face):
         """From square to square."""
         name = self.name(state, action)
         return {"from": name[:2], "to": name[2:4], "choice": name[4:] or None}
+
+    def can_win(self, state: Any, seat: int) -> bool:
+        """Not with the king alone."""
+        from aleazero.games.chess.fen import read
+
+        mine = [letter for letter in read(state).pieces if letter != "." and letter.isupper() == (seat == 0)]
+        return len(mine) > 1
 
     def name(self, state: Any, action: int) -> str:
         """UCI: SAN asks the rules again for every move."""
