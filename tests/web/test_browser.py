@@ -2,116 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
-from aleazero.web.app import STATIC
-from tests.web.conftest import PATIENCE, Server, make_run, report, serving
+from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
+from tests.web.pages import (
+    NEEDS,
+    click_move,
+    drag,
+    keep,
+    place,
+    show,
+    table,
+    until_shown,
+    until_version,
+    view,
+)
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PICTURES = os.environ.get("ALEA_PICTURES")  # a folder: what the tests see is kept there
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: make programs"),
-    pytest.mark.skipif(not (STATIC / "index.html").is_file(), reason="the page is not built: make web"),
-]
-NewPage = Callable[..., Page]
-expect.set_options(timeout=PATIENCE * 1000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser, None, None]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def new_page(browser: Browser, server: Server) -> Generator[NewPage, None, None]:
-    """Pages that fail the test if anything is asked of another host, or a script fails."""
-    opened, trouble = [], []
-
-    def make(**options: Any) -> Page:
-        context = browser.new_context(**options)
-        context.set_default_timeout(PATIENCE * 1000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda request: request.url.startswith(server.url) or trouble.append(request.url))
-        opened.append(context)
-        return page
-
-    yield make
-    for context in opened:
-        context.close()
-    assert trouble == []
-
-
-def table(client: httpx.Client, game: str, seats: list[str], **more: Any) -> str:
-    answer = client.post("/api/tables", json={"game": game, "seats": seats, **more})
-    assert answer.status_code == 201, answer.text
-    found: str = answer.json()["id"]
-    return found
-
-
-def view(client: httpx.Client, name: str) -> dict[str, Any]:
-    """What the server knows, once nobody thinks."""
-    end = time.monotonic() + PATIENCE
-    found: dict[str, Any] = client.get(f"/api/tables/{name}").json()
-    while found["thinking"] and time.monotonic() < end:
-        found = client.get(f"/api/tables/{name}", params={"after": found["version"]}).json()
-    return found
-
-
-def show(page: Page, server: Server, name: str) -> None:
-    page.goto(f"{server.url}#/table/{name}")
-    page.wait_for_selector("svg.board")
-
-
-def place(page: Page, name: str) -> Any:
-    return page.locator(f'[data-place="{name}"]')
-
-
-def until_shown(page: Page, moves: int) -> None:
-    expect(page.locator("ol.history li")).to_have_count(moves, timeout=PATIENCE * 1000)
-
-
-def until_version(page: Page, version: int) -> None:
-    """Until the page shows a table at least so new."""
-    page.wait_for_function(
-        f"() => Number(document.querySelector('section.table').dataset.version) >= {version}", timeout=PATIENCE * 1000
-    )
-
-
-def click_move(page: Page, move: dict[str, Any]) -> None:
-    if move["to"] is None:
-        page.locator(".moves button", has_text=move["name"]).click()
-        return
-    if move["from"] is not None:
-        place(page, move["from"]).click()
-    place(page, move["to"]).click()
-
-
-def keep(page: Page, name: str) -> None:
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=False)
+pytestmark = NEEDS
 
 
 def test_a_visitor_begins_a_game_and_it_is_drawn(new_page: NewPage, server: Server) -> None:
@@ -156,15 +67,6 @@ def test_quoridor_pawns_walk_and_walls_stand(new_page: NewPage, server: Server, 
         click_move(page, {"from": f"e{one - 1}", "to": f"e{one}", "name": ""})
         until_shown(page, moves := moves + 1)
     expect(page.locator(".status")).to_contain_text("Player 1 wins")
-
-
-def drag(page: Page, source: str, target: str) -> None:
-    boxes = [place(page, name).bounding_box() for name in (source, target)]
-    middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes if box]
-    page.mouse.move(*middles[0])
-    page.mouse.down()
-    page.mouse.move(*middles[1], steps=6)
-    page.mouse.up()
 
 
 def test_chess_is_played_by_drags_and_illegal_ones_are_refused(
@@ -290,17 +192,6 @@ def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: htt
     )
     lightness = [sum(map(int, colour[4:-1].split(","))) for colour in colours]
     assert (lightness[0] < lightness[1]) == (scheme == "dark")
-
-
-def test_a_position_is_analysed_and_shared(new_page: NewPage, server: Server) -> None:
-    page = new_page()
-    page.goto(f"{server.url}#/analyse?game=tictactoe&position=XX./OO./...&player=solver")
-    expect(page.locator("table.thought tbody tr").first).to_contain_text("c3")
-    page.get_by_role("button", name="c3", exact=True).click()
-    expect(page.locator("textarea[name=position]")).to_have_value("XXX/OO./...")
-    page.locator("textarea[name=position]").fill("nonsense")
-    page.get_by_role("button", name="Analyse").click()
-    expect(page.get_by_role("alert").first).to_contain_text("nonsense")
 
 
 def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> None:
