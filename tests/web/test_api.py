@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import websockets
 
+from aleazero.games.balatro import actions
+from aleazero.games.balatro.saved import SavedRun
 from aleazero.web.app import WebSettings, make_app
+from aleazero.web.balatro_run import BalatroRun
 from tests.web.conftest import PATIENCE, Server, make_run, report, serving
 
 PERSON = ["human", "human"]
@@ -221,6 +226,16 @@ def test_with_a_token_nobody_comes_in_without_it(tmp_path: Path) -> None:
             assert client.get("/api/games").status_code == 200  # by the cookie
 
 
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_the_other_loopback_address_is_ours_too(tmp_path: Path) -> None:
+    with serving(tmp_path, "--host", "::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        with server.client() as client:
+            own = {"Origin": server.url.rstrip("/")}
+            assert client.post("/api/balatro", json={"seed": "ALEA1234"}, headers=own).status_code == 201
+            assert client.get("/api/games", headers={"Host": "evil.example"}).status_code == 421
+
+
 # ---- watching
 
 
@@ -325,6 +340,7 @@ def test_a_search_tree_counts_its_visits(client: httpx.Client) -> None:
 def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: httpx.Client) -> None:
     run = client.post("/api/balatro", json={"seed": "ALEA1234"}).json()
     assert run["seed"] == "ALEA1234"
+    assert client.post(f"/api/balatro/{run['id']}/hint").json()["words"] == "select blind"
     blind = next(offer["action"] for offer in run["actions"] if offer["words"] == "select blind")
     dealt = client.post(f"/api/balatro/{run['id']}/act", json={"what": "act", "action": blind}).json()
     assert len(dealt["hand"]) == 8
@@ -334,9 +350,17 @@ def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: 
     wrong = client.post(f"/api/balatro/{run['id']}/act", json={"what": "play", "cards": []})
     assert wrong.status_code == 400
     assert client.get(f"/api/balatro/{run['id']}").json()["score"] == played["score"]
-    hint = client.post(f"/api/balatro/{run['id']}/hint").json()
-    assert hint["words"]
     again = client.post(f"/api/balatro/{run['id']}/back").json()
     assert again["hand"] == dealt["hand"]
     assert client.get("/api/balatro/nothing").status_code == 404
     assert client.post("/api/balatro", json={"seed": "a b"}).status_code in (400, 422)
+
+
+def test_a_hint_names_the_cards_it_is_about() -> None:
+    run = BalatroRun(SavedRun("ALEA1234"))
+    run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
+    subset = int(np.flatnonzero(actions.SUBSETS == 0b1001)[0])
+    told = run.tell(actions.A_DISCARD + subset)
+    cards = run.view()["hand"]
+    assert told["cards"] == [0, 3]
+    assert told["words"] == f"discard {cards[0]['text']} {cards[3]['text']}"
