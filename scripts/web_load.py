@@ -43,6 +43,13 @@ async def visit(client: httpx.AsyncClient, options: argparse.Namespace, number: 
     return took
 
 
+def growth(memory: list[float], seconds: float) -> float:
+    """By how much memory grew in the later half: what is kept of games is full by then."""
+    late = memory[len(memory) // 2 :]
+    minutes = np.linspace(0, seconds / 120, len(late))
+    return round(float(np.polyfit(minutes, late, 1)[0]), 3) if len(late) > 2 else float("nan")
+
+
 def cpu(process: psutil.Process) -> float:
     """Seconds of processors that a process has used."""
     times = process.cpu_times()
@@ -87,6 +94,7 @@ async def load(url: str, options: argparse.Namespace, server: psutil.Process) ->
             "visitors": round(1000 * spent[1] / len(took), 1),
         },
         "memory_mb": {"first": round(memory[0], 1), "last": round(memory[-1], 1), "most": round(max(memory), 1)},
+        "memory_mb_per_minute": growth(memory, options.seconds),
         "cores": os.cpu_count(),
     }
 

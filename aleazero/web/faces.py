@@ -28,6 +28,10 @@ class Face:
         """What stands where."""
         return {"kind": "text", "text": self.game.notation.draw(state)}
 
+    def drawn(self, state: Any) -> str:
+        """What nature has drawn, where a position says so itself."""
+        return ""
+
     def places(self, state: Any, action: int) -> Move:
         """Where a move goes."""
         return {"from": None, "to": None, "choice": None}
@@ -135,6 +139,11 @@ class BackgammonFace(Face):
             "pips": [int((sides[0] * places).sum()), int((sides[1] * places[::-1]).sum())],
             "left": [int(d) for d in dice],
         }
+
+    def drawn(self, state: Any) -> str:
+        """The dice, larger first."""
+        larger, smaller = sorted((int(die) for die in np.asarray(state.dice)), reverse=True)
+        return f"{larger}{smaller}" if smaller else ""
 
     def places(self, state: Any, action: int) -> Move:
         """From point to point; a checker that two dice can take off has the die as choice."""

@@ -73,7 +73,7 @@ class Hall:
         await self._publish(place)
         for player in {seat for seat in record.seats if seat != HUMAN}:
             self.room.prepare(record.game, player).add_done_callback(_told)
-        await asyncio.to_thread(self._tidy)
+        await asyncio.to_thread(forget_oldest, self._folder)
         self._let_answer(place)
         return place.seen()
 
@@ -241,13 +241,14 @@ class Hall:
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.json"
 
-    def _tidy(self) -> None:
-        """Forgets the tables that nobody has touched for longest."""
-        files = list(self._folder.glob("*.json"))
-        if len(files) > ON_DISK:
-            files.sort(key=lambda file: file.stat().st_mtime)
-            for file in files[: len(files) - ON_DISK]:
-                file.unlink(missing_ok=True)
+
+def forget_oldest(folder: Path, most: int = ON_DISK) -> None:
+    """Deletes the records that nobody has touched for longest, where there are more than so many."""
+    names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+    if len(names) > most:
+        files = sorted((folder / name for name in names), key=lambda file: file.stat().st_mtime)
+        for file in files[: len(files) - most]:
+            file.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

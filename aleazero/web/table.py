@@ -342,7 +342,7 @@ class Table:
 
     def _settle(self, state: Any, move: int, opening: bool) -> None:
         after, outcome = self.rules.settle(state, self.record.seed, move, opening)
-        self._chance = self.notation.format_chance(state, outcome) if outcome >= 0 else ""
+        self._chance = self.notation.format_chance(state, outcome) if outcome >= 0 else self.face.drawn(after)
         self._plies += outcome >= 0
         self.state = self._start = after
         self._line = [after]

@@ -35,7 +35,7 @@ function show(): void {
     current = { element: h("p", { class: "trouble" }, `This address means nothing here: ${String(error)}`) };
   }
   main.replaceChildren(current.element);
-  const part = location.hash.split("/")[1] ?? "play";
+  const part = location.hash.split(/[/?]/)[1] ?? "play";
   for (const link of document.querySelectorAll("nav a")) {
     const here = link.getAttribute("href") === `#/${part === "table" || part === "balatro" ? "play" : part}`;
     if (here) link.setAttribute("aria-current", "page");

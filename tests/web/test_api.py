@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 import websockets
 
-from aleazero.games.balatro import actions
-from aleazero.games.balatro.saved import SavedRun
 from aleazero.web.app import WebSettings, make_app
-from aleazero.web.balatro_run import BalatroRun
 from tests.web.conftest import PATIENCE, Server, make_run, report, serving
 
 PERSON = ["human", "human"]
@@ -199,6 +199,16 @@ def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None
         assert second.stop() == 0
 
 
+def test_a_server_that_thinks_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    asked = {"game": "backgammon", "position": "4HPwATDgc/ABMA:31", "player": "bundled,ply=1", "rollout": 1296}
+    with serving(tmp_path) as server, server.client() as client, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(client.post, "/api/analyse", json=asked)  # minutes of work
+        time.sleep(2)
+        assert server.stop() == 0
+        answer = None if waiting.exception(PATIENCE) else waiting.result()
+        assert answer is None or answer.status_code == 500  # it was never finished
+
+
 def test_a_page_that_is_not_built_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aleazero.web.app.STATIC", tmp_path)
     app = make_app(WebSettings(tmp_path / "tables", tmp_path / "runs"))
@@ -356,11 +366,21 @@ def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: 
     assert client.post("/api/balatro", json={"seed": "a b"}).status_code in (400, 422)
 
 
+TELL = """
+import json
+from aleazero.games.balatro import actions
+from aleazero.games.balatro.saved import SavedRun
+from aleazero.web.balatro_run import BalatroRun
+run = BalatroRun(SavedRun("ALEA1234"))
+run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
+subset = [int(bits) for bits in actions.SUBSETS].index(0b1001)
+print(json.dumps([run.tell(actions.A_DISCARD + subset), run.view()["hand"]]))
+"""
+
+
 def test_a_hint_names_the_cards_it_is_about() -> None:
-    run = BalatroRun(SavedRun("ALEA1234"))
-    run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
-    subset = int(np.flatnonzero(actions.SUBSETS == 0b1001)[0])
-    told = run.tell(actions.A_DISCARD + subset)
-    cards = run.view()["hand"]
+    env = {**os.environ, "ALEA_BALATRO_PLAIN": "1"}  # to compile it would take longer than all tests here
+    said = subprocess.run([sys.executable, "-c", TELL], env=env, capture_output=True, text=True, check=True)
+    told, cards = json.loads(said.stdout)
     assert told["cards"] == [0, 3]
     assert told["words"] == f"discard {cards[0]['text']} {cards[3]['text']}"

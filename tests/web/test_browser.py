@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Dialog, expect
 
+from aleazero.runs import RunFolder
 from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
 from tests.web.pages import (
     NEEDS,
@@ -205,7 +207,61 @@ def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> N
     with (folder / "metrics.jsonl").open("a") as file:
         file.write(report(6))
     expect(page.locator("section.run")).to_have_attribute("data-reports", "14")
+    legends = page.locator(".chart", has_text="Score").locator(".u-legend")
+    expect(legends).to_contain_text("against random")
+    expect(legends).not_to_contain_text("high")
     keep(page, "watch")
+
+
+def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
+    for name in ("before", "after"):
+        make_run(server.folder / "runs" / name)
+    page = new_page()
+    page.goto(f"{server.url}#/watch")
+    for name in ("before", "after"):
+        page.get_by_label(f"compare {name}").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".facts thead th")).to_have_text(["before", "after"])
+    expect(page.locator('td[data-fact="rating"]')).to_have_text(["60.0 % against random"] * 2)
+    legend = page.locator(".chart", has_text="Score").locator(".u-legend .u-series")
+    expect(legend).to_have_count(2)
+    expect(page.locator('[data-do="stop"]')).to_have_count(0)
+
+
+def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server: Server) -> None:
+    folder = server.folder / "runs" / "asked"
+    make_run(folder)
+    page, asked, answers = new_page(), [], [False, True]
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        if answers.pop(0):
+            dialog.accept()
+        else:
+            dialog.dismiss()
+
+    page.on("dialog", answer)
+    with RunFolder(folder).held():
+        page.goto(f"{server.url}#/watch/asked")
+        page.locator('[data-do="stop"]').click()
+        expect(page.get_by_role("alert")).to_be_empty()
+        assert not RunFolder(folder).stop_file.exists()
+        page.locator('[data-do="stop"]').click()
+        expect(page.get_by_role("alert")).to_contain_text("the run stops")
+        assert RunFolder(folder).stop_file.exists()
+    assert asked == ["stop run asked?"] * 2
+
+
+def test_a_flag_falls_on_the_page(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    clock = {"seconds": 2, "increment": 0}
+    name, page = table(client, "chess", ["human", "human"], clock=clock), new_page()
+    show(page, server, name)
+    expect(page.locator('[data-clock="1"] .time')).to_have_text("2.0")
+    click_move(page, {"from": "e2", "to": "e4", "name": ""})
+    expect(page.locator('[data-clock="1"]')).to_have_class(re.compile("running"))
+    expect(page.locator(".status")).to_contain_text("White wins (on time)")
+    expect(page.locator('[data-clock="1"] .time')).to_have_text("0.0")
+    expect(page.locator(".place.movable")).to_have_count(0)
 
 
 def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: Path) -> None:
@@ -238,6 +294,7 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
         page.locator(f'[data-card="{place_number}"]').click()
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator(".account li").first).to_be_visible()
+    expect(page.locator(".tally")).to_contain_text(re.compile(r"\d+ . \d+ = \d+"))  # once all lines have come
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")
 
