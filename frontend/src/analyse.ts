@@ -186,7 +186,11 @@ export function analysePage(given: URLSearchParams): Page {
       edit.hidden = !canEdit(game);
     };
     chooser.replaceWith(
-      select("Game", known.map((one) => [one.name, TITLES[one.name] ?? one.name]), game, (value) => {
+      select("Game", [...known.map((one): [string, string] => [one.name, TITLES[one.name] ?? one.name]), ["balatro", "Balatro, by its seed"]], game, (value) => {
+        if (value === "balatro") {
+          location.hash = "#/balatro";
+          return;
+        }
         game = value;
         text.value = player.value = "";
         fill();

@@ -25,7 +25,7 @@ interface Run {
 const KEPT = "alea.balatro";
 const STEP_MS = 260; // between two lines of a score
 
-export function balatroPage(name: string): Page {
+export function balatroPage(name: string, wanted: string): Page {
   const trouble = h("p", { class: "trouble", role: "alert" });
   const table = h("div", { class: "balatro" });
   const account = h("ol", { class: "account", "aria-live": "polite" });
@@ -131,6 +131,9 @@ export function balatroPage(name: string): Page {
     event.preventDefault();
     void act("balatro", { seed: seed.value.trim().toUpperCase() || null });
   };
-  if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
+  if (wanted && !name) {
+    seed.value = wanted.slice(0, 8).toUpperCase();
+    void act("balatro", { seed: seed.value });
+  } else if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
   return { element, leave: () => clearTimeout(timer) };
 }

@@ -19,7 +19,7 @@ function route(): Page {
   const [, part, name] = path.split("/").map(decodeURIComponent);
   const given = new URLSearchParams(query ?? "");
   if (part === "table" && name) return tablePage(name);
-  if (part === "balatro") return balatroPage(name ?? "");
+  if (part === "balatro") return balatroPage(name ?? "", given.get("seed") ?? "");
   if (part === "analyse") return analysePage(given);
   if (part === "watch") return name ? runPage(name, given) : runsPage();
   return lobby(name ?? "");

@@ -12,7 +12,7 @@ export interface Node {
   children: Node[];
 }
 const ROW = 40;
-const COLUMN = 190;
+const COLUMN = 52;
 const MARGIN = 22;
 
 interface Row {
@@ -69,7 +69,7 @@ export function treePicture(root: Node, best: number): HTMLElement {
 
   function paint(focused: boolean): void {
     const all = rows();
-    const width = MARGIN + COLUMN * (1 + Math.max(...all.map((row) => row.depth))) + 60;
+    const width = MARGIN + COLUMN * Math.max(...all.map((row) => row.depth)) + 250;
     const svg = s("svg", { width, height: MARGIN + ROW * all.length, role: "tree", "aria-label": "Search tree" });
     for (const row of all) {
       if (!row.parent) continue;

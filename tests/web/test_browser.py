@@ -178,6 +178,31 @@ def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Clie
     assert view(client, name)["history"][0]["name"] == "e4"
 
 
+def test_every_page_fits_a_phone(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    make_run(server.folder / "runs" / "narrow")
+    page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    places = {
+        "play/backgammon": "form.start",
+        "analyse?game=tictactoe&position=XX./OO./...&player=solver": "table.thought",
+        "watch": "table.runs",
+        "watch/narrow": ".chart canvas",
+        "balatro?seed=ALEA1234": "progress, .balatro .buttons",
+    }
+    for where, shown in places.items():
+        page.goto(f"{server.url}#/{where}")
+        page.wait_for_selector(shown)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 360, where
+    show(page, server, name := table(client, "chess", ["human", "human"]))
+    for square in ("e2", "e4"):
+        place(page, square).tap()
+    until_shown(page, 1)
+    page.goto(f"{server.url}#/analyse?game=chess&position={view(client, name)['position']}&player=random")
+    page.wait_for_selector("svg.board")
+    page.get_by_role("button", name="Edit board").tap()
+    expect(page.locator(".verdict")).to_have_text("This position is legal.")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: httpx.Client, scheme: str) -> None:
     page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, color_scheme=scheme)
@@ -285,9 +310,8 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
 
 def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     page = new_page()
-    page.goto(f"{server.url}#/balatro")
-    page.get_by_label("Seed").fill("ALEA1234")
-    page.get_by_role("button", name="New run").click()
+    page.goto(f"{server.url}#/balatro?seed=alea1234")  # a seed can be shared
+    expect(page.get_by_label("Seed")).to_have_value("ALEA1234")
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
     for place_number in (0, 3):
