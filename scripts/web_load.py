@@ -4,6 +4,8 @@ python scripts/web_load.py --visitors 50 --seconds 60 [--game backgammon] [--pla
 
 Starts a server of its own. Every visitor plays game after game with random moves, thinks for a second between turns,
 and waits for each answer. Prints one JSON object.
+
+A soak: --visitors 8 --think 0.4 --seconds 600; `memory_mb_per_minute` is a line through the later half.
 """
 
 from __future__ import annotations
@@ -17,54 +19,90 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from pathlib import Path
 
-import httpx
 import numpy as np
 import psutil
 
 
-async def visit(client: httpx.AsyncClient, options: argparse.Namespace, number: int, end: float) -> list[float]:
+class Line:
+    """One visitor's connection. As little as HTTP needs: visitors share the machine with the server."""
+
+    def __init__(self, address: urllib.parse.SplitResult) -> None:
+        self._address = address
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, body: object = None) -> dict:
+        """The answer; RuntimeError where it is a refusal."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(self._address.hostname, self._address.port)
+        reader, writer = self._streams
+        sent = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._address.netloc}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent)
+        told = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = int(told.partition("content-length:")[2].split("\r\n")[0])
+        answer = await reader.readexactly(length)
+        if told.split()[1][0] != "2":
+            raise RuntimeError(f"{method} {path}: {answer[:500]!r}")
+        return json.loads(answer)
+
+
+async def visit(line: Line, options: argparse.Namespace, number: int, end: float) -> list[float]:
     """Seconds from the end of each of a visitor's turns to the answer."""
     lots, took = random.Random(number), []
     while time.monotonic() < end:
         asked = {"game": options.game, "seats": ["human", options.player], "seed": number}
-        view = await settled(client, (await client.post("/api/tables", json=asked)).raise_for_status().json())
+        view = await settled(line, await line.ask("POST", "/api/tables", asked))
         while time.monotonic() < end and not view["over"]:
             while not (view["thinking"] or view["over"]):
                 started = time.perf_counter()
                 what, body = "end", None
                 if not view["waits"]:
                     what, body = "move", {"actions": [lots.choice(view["moves"])["action"]]}
-                view = (await client.post(f"/api/tables/{view['id']}/{what}", json=body)).raise_for_status().json()
-            view = await settled(client, view)
+                view = await line.ask("POST", f"/api/tables/{view['id']}/{what}", body)
+            view = await settled(line, view)
             took.append(time.perf_counter() - started)
             await asyncio.sleep(lots.uniform(0.5, 1.5) * options.think)
     return took
 
 
-async def settled(client: httpx.AsyncClient, view: dict) -> dict:
+def growth(memory: list[float], seconds: float) -> float:
+    """By how much memory grew in the later half: what is kept of games is full by then."""
+    late = memory[len(memory) // 2 :]
+    minutes = np.linspace(0, seconds / 120, len(late))
+    return round(float(np.polyfit(minutes, late, 1)[0]), 3) if len(late) > 2 else float("nan")
+
+
+def cpu(process: psutil.Process) -> float:
+    """Seconds of processors that a process has used."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+async def settled(line: Line, view: dict) -> dict:
     while view["thinking"]:
-        answer = await client.get(f"/api/tables/{view['id']}", params={"after": view["version"]})
-        view = answer.raise_for_status().json()
+        view = await line.ask("GET", f"/api/tables/{view['id']}?after={view['version']}")
     return view
 
 
 async def load(url: str, options: argparse.Namespace, server: psutil.Process) -> dict:
-    limits = httpx.Limits(max_connections=2 * options.visitors, max_keepalive_connections=2 * options.visitors)
     memory: list[float] = []
-    async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
-        await visit(client, options, 0, time.monotonic() + options.warm)
-        everybody = range(1, options.visitors + 1)
-        await asyncio.gather(*(visit(client, options, n, time.monotonic() + options.warm) for n in everybody))
-        end = time.monotonic() + options.seconds
+    lines = [Line(urllib.parse.urlsplit(url)) for _ in range(options.visitors + 1)]
+    await visit(lines[0], options, 0, time.monotonic() + options.warm)
+    everybody = range(1, options.visitors + 1)
+    await asyncio.gather(*(visit(lines[n], options, n, time.monotonic() + options.warm) for n in everybody))
+    end = time.monotonic() + options.seconds
+    spent = [cpu(process) for process in (server, psutil.Process())]
 
-        async def weigh() -> None:
-            while time.monotonic() < end:
-                memory.append(server.memory_info().rss / 2**20)
-                await asyncio.sleep(max(options.seconds / 60, 1))
+    async def weigh() -> None:
+        while time.monotonic() < end:
+            memory.append(server.memory_info().rss / 2**20)
+            await asyncio.sleep(max(options.seconds / 60, 1))
 
-        _, *seconds = await asyncio.gather(weigh(), *(visit(client, options, n, end) for n in everybody))
+    _, *seconds = await asyncio.gather(weigh(), *(visit(lines[n], options, n, end) for n in everybody))
+    spent = [cpu(process) - before for process, before in zip((server, psutil.Process()), spent, strict=True)]
     took = [one for visitor in seconds for one in visitor]
     quantiles = np.quantile(took, [0.5, 0.95, 0.99])
     return {
@@ -74,7 +112,12 @@ async def load(url: str, options: argparse.Namespace, server: psutil.Process) ->
         "seconds": options.seconds,
         "answers": len(took),
         "answer_seconds": dict(zip(("p50", "p95", "p99"), quantiles.round(4).tolist(), strict=True)),
+        "cpu_ms_per_answer": {
+            "server": round(1000 * spent[0] / len(took), 1),
+            "visitors": round(1000 * spent[1] / len(took), 1),
+        },
         "memory_mb": {"first": round(memory[0], 1), "last": round(memory[-1], 1), "most": round(max(memory), 1)},
+        "memory_mb_per_minute": growth(memory, options.seconds),
         "cores": os.cpu_count(),
     }
 

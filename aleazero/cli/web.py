@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 from aleazero.core.compilation import keep_compiled_programs
@@ -16,6 +17,7 @@ def web(host: str, port: int, run: list[Path] | None, token: str | None, warm: b
         if importlib.util.find_spec(package) is None:
             raise MissingExtra("alea web", package, "web")
     from aleazero.web.app import STATIC, UNBUILT
+    from aleazero.web.room import still_thinking
     from aleazero.web.serve import serve
 
     keep_compiled_programs()
@@ -28,5 +30,7 @@ def web(host: str, port: int, run: list[Path] | None, token: str | None, warm: b
     try:
         serve(host, port, runs_root(runs), tuple(run or ()), token, ready, warm)
     except KeyboardInterrupt:
-        print("stopped")
+        print("stopped", flush=True)
+    if still_thinking():
+        os._exit(0)  # nobody waits for the answer, all games are on disk, and compiled code cannot be interrupted
     return 0

@@ -19,6 +19,7 @@ from aleazero.core.files import replace_file
 from aleazero.monitor.dashboards import DATASOURCE, dashboard_files
 from aleazero.monitor.panels import dashboards
 from aleazero.monitor.rules import alert_rules, prometheus_settings
+from aleazero.observe.endpoint import in_url
 from aleazero.observe.mlflow_client import local_artifacts, local_uri
 from aleazero.observe.settings import DESK
 
@@ -82,7 +83,7 @@ def _prometheus(desk: Desk, port: int) -> Program | None:
     _write(folder / "prometheus.yml", prometheus_settings(desk.targets, folder / "rules.yml", desk.http_sd))
     command = [
         *(found, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"),
-        f"--web.listen-address={desk.bind}:{port}",
+        f"--web.listen-address={in_url(desk.bind)}:{port}",
     ]
     return Program(command, "/-/ready")
 

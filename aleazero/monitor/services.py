@@ -26,7 +26,7 @@ from typing import Any
 from aleazero.core.errors import AleaError, MissingExtra
 from aleazero.core.files import replace_file
 from aleazero.monitor.programs import HOW_TO_GET, PORTS, Desk, Program, find_program
-from aleazero.observe.endpoint import LOOPBACK
+from aleazero.observe.endpoint import LOOPBACK, family_of, in_url
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def _start(name: str, program: Program, desk: Desk, port: int) -> dict[str, Any]
             start_new_session=True,  # Ctrl-C in the terminal that started it is not for it
         )
     _started.append(process)
-    host = LOOPBACK if desk.bind in ("0.0.0.0", "") else desk.bind
+    host = LOOPBACK if desk.bind in ("0.0.0.0", "") else in_url(desk.bind)
     url = f"http://{host}:{port}"
     end = time.monotonic() + START_SECONDS
     while not _answers(url + program.ready):
@@ -173,7 +173,7 @@ def _alive(entry: dict[str, Any]) -> bool:
 def _free_port(bind: str, port: int) -> int:
     """The port, or the next free one; 0: any."""
     for number in range(port, port + _TRIES):
-        with socket.socket() as probe:
+        with socket.socket(family_of(bind)) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((bind, number))

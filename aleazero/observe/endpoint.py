@@ -11,6 +11,7 @@ import errno
 import http.server
 import logging
 import secrets
+import socket
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ class Endpoint:
     @property
     def address(self) -> str:
         """Where programs on this machine find it."""
-        return f"{LOOPBACK if self.bind in EVERYWHERE else self.bind}:{self.port}"
+        return f"{in_url(LOOPBACK if self.bind in EVERYWHERE else self.bind)}:{self.port}"
 
     def close(self) -> None:
         """Stops; closing twice is closing once."""
@@ -60,10 +61,24 @@ class Endpoint:
             self._server.server_close()
 
 
+def in_url(host: str) -> str:
+    """A host as addresses have it: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def family_of(host: str) -> socket.AddressFamily:
+    """What kind of socket listens there."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # nobody waits for a client that is slow
     allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], handler: type[http.server.BaseHTTPRequestHandler]) -> None:
+        self.address_family = family_of(address[0])
+        super().__init__(address, handler)
 
     def server_bind(self) -> None:
         """Without the look-up of the host's name in the standard library's, which can take seconds."""

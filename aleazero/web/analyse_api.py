@@ -80,6 +80,7 @@ class Game(BaseModel):
     game: Annotated[str, Field(min_length=1, max_length=64)]
     text: Annotated[str, Field(min_length=1, max_length=200_000, description="A .mat, PGN, or a list of moves.")]
     player: PlayerText | None = None
+    number: Annotated[int, Field(ge=1, le=1000, description="Which game, where there are several.")] = 1
 
 
 @router.post("/review", tags=["analyse"], responses=PROBLEMS)
@@ -89,6 +90,6 @@ async def look_again(asked: Game, request: Request) -> dict[str, Any]:
 
     def look() -> dict[str, Any]:
         name = asked.player or adviser(Table(Record(asked.game, (HUMAN, HUMAN), 0)))
-        return review(asked.game, asked.text, room.player(asked.game, name))
+        return review(asked.game, asked.text, room.player(asked.game, name), asked.number)
 
     return await asyncio.wrap_future(room.slowly(look))

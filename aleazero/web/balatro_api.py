@@ -19,7 +19,7 @@ from aleazero.core.files import replace_file
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun, read
 from aleazero.web.balatro_run import BalatroRun
-from aleazero.web.hall import NoSuchTable
+from aleazero.web.hall import NoSuchTable, forget_oldest
 from aleazero.web.play_api import PROBLEMS, TableId
 
 router = APIRouter()
@@ -56,7 +56,9 @@ class Runs:
         """A new run."""
         async with self._lock:
             name = secrets.token_urlsafe(12)
-            return await asyncio.to_thread(self._change, name, lambda: BalatroRun(SavedRun(seed)))
+            view = await asyncio.to_thread(self._change, name, lambda: BalatroRun(SavedRun(seed)))
+            await asyncio.to_thread(forget_oldest, self._folder)
+            return view
 
     async def change(self, name: str, what: Callable[[BalatroRun], None]) -> dict[str, Any]:
         """A run after something was done."""

@@ -80,7 +80,10 @@ class BalatroRun:
         """What the baseline that looks ahead would do."""
         if self.over:
             raise NotNow("the run is over")
-        action = int(make_chooser("expectimax", len(self.saved.actions), 1)(self.batch)[0])
+        return self.tell(int(make_chooser("expectimax", len(self.saved.actions), 1)(self.batch)[0]))
+
+    def tell(self, action: int) -> dict[str, Any]:
+        """An action in words, with the places of the cards it is about."""
         name, place = text.split(action)
         bits = int(actions.SUBSETS[place]) if name in _VERBS else int(self.batch.states[0].selected)
         cards = [i for i in range(int(self.batch.states[0].hand_count)) if bits >> i & 1]

@@ -28,6 +28,10 @@ class Face:
         """What stands where."""
         return {"kind": "text", "text": self.game.notation.draw(state)}
 
+    def drawn(self, state: Any) -> str:
+        """What nature has drawn, where a position says so itself."""
+        return ""
+
     def places(self, state: Any, action: int) -> Move:
         """Where a move goes."""
         return {"from": None, "to": None, "choice": None}
@@ -35,6 +39,10 @@ class Face:
     def name(self, state: Any, action: int) -> str:
         """A move's name in a list of legal ones; quick to tell."""
         return self.game.notation.format_action(state, action)
+
+    def can_win(self, state: Any, seat: int) -> bool:
+        """Whether a seat could still win if the other one never moved again: it may not, on time, where it cannot."""
+        return True
 
 
 class TicTacToeFace(Face):
@@ -100,6 +108,13 @@ class ChessFace(Face):
         name = self.name(state, action)
         return {"from": name[:2], "to": name[2:4], "choice": name[4:] or None}
 
+    def can_win(self, state: Any, seat: int) -> bool:
+        """Not with the king alone."""
+        from aleazero.games.chess.fen import read
+
+        mine = [letter for letter in read(state).pieces if letter != "." and letter.isupper() == (seat == 0)]
+        return len(mine) > 1
+
     def name(self, state: Any, action: int) -> str:
         """UCI: SAN asks the rules again for every move."""
         return self.game.notation.format_uci(state, action)  # type: ignore[attr-defined]
@@ -124,6 +139,11 @@ class BackgammonFace(Face):
             "pips": [int((sides[0] * places).sum()), int((sides[1] * places[::-1]).sum())],
             "left": [int(d) for d in dice],
         }
+
+    def drawn(self, state: Any) -> str:
+        """The dice, larger first."""
+        larger, smaller = sorted((int(die) for die in np.asarray(state.dice)), reverse=True)
+        return f"{larger}{smaller}" if smaller else ""
 
     def places(self, state: Any, action: int) -> Move:
         """From point to point; a checker that two dice can take off has the die as choice."""

@@ -21,7 +21,7 @@ from aleazero.observe.reports import HardwareReport, WorkersReport
 from aleazero.runs import RunFolder, all_runs
 
 MOST_FEEDS = 16  # whose reports are kept in memory
-MOST_RECORDS = 400_000
+MOST_RECORDS = 400_000  # of one run, and of all runs but the one that was asked for last
 
 
 class Feed:
@@ -104,9 +104,14 @@ class Watch:
         with self._lock:
             feed = self._feeds.setdefault(run.path, Feed(run))
             self._feeds.move_to_end(run.path)
-            while len(self._feeds) > MOST_FEEDS:
-                self._feeds.popitem(last=False)
         feed.read_on()
+        with self._lock:
+            kept = sum(len(one.records) for one in self._feeds.values())
+            for path in list(self._feeds):
+                if len(self._feeds) <= MOST_FEEDS and kept - len(feed.records) <= MOST_RECORDS:
+                    break
+                if path != run.path:
+                    kept -= len(self._feeds.pop(path).records)
         return feed
 
 

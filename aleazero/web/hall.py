@@ -1,7 +1,7 @@
 """The hall: every table, who looks on, and the players' answers. One event loop; rules run on threads beside it.
 
 A table is written to disk at every change and read back when somebody asks for it: a server that was killed goes on
-where it was. Few are kept in memory, so that the hall does not grow with its visitors.
+where it was, and no clock ran meanwhile. Few are kept in memory, so that the hall does not grow with its visitors.
 Knows tables and the engine room; nothing of HTTP.
 """
 
@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import functools
 import logging
 import os
 import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,10 @@ class _Place:
         self.changed = asyncio.Event()
         self.view: dict[str, Any] = {}
 
+    def seen(self) -> dict[str, Any]:
+        """What is shown of it, with the time that is left now."""
+        return {**self.view, "clock": self.table.time_left(time.time())}
+
 
 class Hall:
     """All tables."""
@@ -53,6 +59,8 @@ class Hall:
         self._folder, self.room = folder, room
         self._places: OrderedDict[str, _Place] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._flags: dict[str, asyncio.TimerHandle] = {}  # when a table's time will be up
+        self._began = time.time()
         folder.mkdir(parents=True, exist_ok=True)
 
     async def open(self, record: Record) -> dict[str, Any]:
@@ -65,9 +73,9 @@ class Hall:
         await self._publish(place)
         for player in {seat for seat in record.seats if seat != HUMAN}:
             self.room.prepare(record.game, player).add_done_callback(_told)
-        await asyncio.to_thread(self._tidy)
+        await asyncio.to_thread(forget_oldest, self._folder)
         self._let_answer(place)
-        return place.view
+        return place.seen()
 
     async def look(self, name: str, after: int | None = None, wait: float = 20.0) -> dict[str, Any]:
         """What is seen of a table; with `after`, once it is newer than that, or when nothing has happened for long."""
@@ -75,26 +83,29 @@ class Hall:
         if after is not None and place.version == after:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(place.changed.wait(), wait)
-        return place.view
+        return place.seen()
 
     async def act(self, name: str, what: Callable[[Table], None]) -> dict[str, Any]:
         """Changes a table; AleaError, and nothing changed, where that cannot be."""
         place = await self._place(name)
         async with place.lock:
-            await asyncio.to_thread(what, place.table)
-            place.trouble = None
-            await self._publish(place)
+            if place.table.notice(time.time()):
+                await self._publish(place)
+                raise NotNow("the time is up: the game is over")
+            await self._change(place, what)
         self._let_answer(place)
-        return place.view
+        return place.seen()
 
     async def ask(self, name: str, what: Callable[[Table], Any]) -> Any:
         """Something about a table that takes long; the table is a copy of its own."""
         place = await self._place(name)
-        record = place.table.record
-        return await asyncio.wrap_future(self.room.slowly(lambda: what(Table(record))))
+        table = place.table.copy()
+        return await asyncio.wrap_future(self.room.slowly(lambda: what(table)))
 
     async def close(self) -> None:
         """Stops thinking."""
+        for timer in self._flags.values():
+            timer.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -104,32 +115,60 @@ class Hall:
     def _let_answer(self, place: _Place) -> None:
         if not place.thinking and not place.table.over and place.table.player != HUMAN:
             place.thinking = True
-            task = asyncio.create_task(self._answer(place))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._do(self._answer(place))
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, place: _Place) -> None:
         """Moves for players that are not people, as long as one is to play."""
         try:
             while not place.table.over and place.table.player != HUMAN:
-                record, table = place.table.record, place.table
-                await asyncio.wrap_future(self.room.prepare(record.game, table.player))
+                table = place.table
+                await asyncio.wrap_future(self.room.prepare(table.record.game, table.player))
+                if table.record.clock is not None:  # that a player is loaded costs it nothing
+                    async with place.lock:
+                        table.start_clock(time.time())
+                        await self._publish(place)
+                record = table.record
                 actions = await asyncio.wrap_future(
                     self.room.turn(record.game, table.player, table.state, record.seed, len(table.played))
                 )
                 async with place.lock:
                     if place.table.record != record:
                         continue  # taken back, or given up, while it was thinking
-                    await asyncio.to_thread(_play, place.table, actions)
-                    if place.table.over or place.table.player == HUMAN:
-                        place.thinking = False
-                    await self._publish(place)
+                    if table.notice(time.time()):
+                        await self._publish(place)
+                    else:
+                        await self._change(place, functools.partial(_play, actions=actions))
         except Exception as error:  # whatever it is, the visitor is told, and can take back or resign
             _log.warning("table %s: %r", place.name, error)
             place.thinking, place.trouble = False, str(error) or type(error).__name__
             await self._publish(place)
         finally:
             place.thinking = False
+
+    # ---- time
+
+    def _await_flag(self, place: _Place) -> None:
+        """Sees to it that a game ends when a time is up, whether or not anybody asks."""
+        if place.name in self._flags:
+            self._flags.pop(place.name).cancel()
+        shown = place.table.time_left(time.time())
+        if shown is not None and shown["running"] is not None:
+            loop, wait = asyncio.get_running_loop(), shown["left"][shown["running"]] + 0.01
+            self._flags[place.name] = loop.call_later(wait, lambda: self._do(self._time_is_up(place.name)))
+
+    async def _time_is_up(self, name: str) -> None:
+        self._flags.pop(name, None)
+        place = await self._place(name)
+        async with place.lock:
+            if place.table.notice(time.time()):
+                await self._publish(place)
+            else:
+                self._await_flag(place)
 
     # ---- keeping
 
@@ -141,7 +180,8 @@ class Hall:
             raise NoSuchTable(f"there is no table {name[:40]!r}")
         try:
             text = await asyncio.to_thread(self._file(name).read_text, "utf-8")
-            table = await asyncio.to_thread(lambda: Table(Record.from_json(text)))
+            record = self._without_the_pause(Record.from_json(text))
+            table = await asyncio.to_thread(Table, record)
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise NoSuchTable(f"there is no table {name!r}") from error
         if name in self._places:  # another visitor was faster
@@ -152,6 +192,13 @@ class Hall:
         self._let_answer(place)
         return place
 
+    def _without_the_pause(self, record: Record) -> Record:
+        """No time runs while there is no server."""
+        clock = record.clock
+        if clock is None or clock.since is None:
+            return record
+        return dataclasses.replace(record, clock=dataclasses.replace(clock, since=max(clock.since, self._began)))
+
     def _remember(self, place: _Place) -> None:
         self._places[place.name] = place
         for name in list(self._places):
@@ -160,27 +207,48 @@ class Hall:
             if not self._places[name].thinking and name != place.name:
                 del self._places[name]
 
-    async def _publish(self, place: _Place) -> None:
-        """Writes a table down and shows it to all who look."""
-        text, thinking = place.table.record.to_json(), not place.table.over and place.table.player != HUMAN
-        view = await asyncio.to_thread(place.table.view)
-        await asyncio.to_thread(_write, self._file(place.name), text)
+    async def _change(self, place: _Place, what: Callable[[Table], None]) -> None:
+        """Does something at a table, and shows it; nothing is shown where it cannot be done."""
+
+        def do(table: Table) -> None:
+            turns = len(table.played)
+            what(table)
+            table.count(turns, time.time())
+            place.trouble = None
+
+        await self._publish(place, do)
+
+    async def _publish(self, place: _Place, what: Callable[[Table], None] | None = None) -> None:
+        """Writes a table down, after something was done at it, and shows it to all who look."""
+        table = place.table
+
+        def work() -> dict[str, Any]:  # at once, on one thread: to go from one to another costs more than the rules do
+            if what is not None:
+                what(table)
+            view = table.view()
+            _write(self._file(place.name), table.record.to_json())
+            return view
+
+        view = await asyncio.to_thread(work)
+        thinking = not table.over and table.player != HUMAN
         place.version += 1
         more = {"thinking": thinking and place.trouble is None, "trouble": place.trouble}
         place.view = {"id": place.name, "version": place.version, **view, **more}
         changed, place.changed = place.changed, asyncio.Event()
         changed.set()
+        self._await_flag(place)
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{name}.json"
 
-    def _tidy(self) -> None:
-        """Forgets the tables that nobody has touched for longest."""
-        files = list(self._folder.glob("*.json"))
-        if len(files) > ON_DISK:
-            files.sort(key=lambda file: file.stat().st_mtime)
-            for file in files[: len(files) - ON_DISK]:
-                file.unlink(missing_ok=True)
+
+def forget_oldest(folder: Path, most: int = ON_DISK) -> None:
+    """Deletes the records that nobody has touched for longest, where there are more than so many."""
+    names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+    if len(names) > most:
+        files = sorted((folder / name for name in names), key=lambda file: file.stat().st_mtime)
+        for file in files[: len(files) - most]:
+            file.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -20,6 +20,7 @@ from aleazero.games.chess.pgn import pgn_of
 from aleazero.games.registry import BUILT_IN
 from aleazero.judges import exact_judge
 from aleazero.players import bundled_folder
+from aleazero.web.clock import Clock
 from aleazero.web.hall import Hall
 from aleazero.web.room import Room
 from aleazero.web.rules import playable
@@ -46,6 +47,13 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class Time(_Asked):
+    """A clock: what either side has, and what every turn adds."""
+
+    seconds: Annotated[float, Field(ge=1, le=10_800, allow_inf_nan=False)]
+    increment: Annotated[float, Field(ge=0, le=180, allow_inf_nan=False)] = 0.0
+
+
 class NewTable(_Asked):
     """A game to begin."""
 
@@ -54,6 +62,7 @@ class NewTable(_Asked):
     seed: Annotated[int | None, Field(ge=0, lt=2**31, description="Of the dice; another each time if left out.")] = None
     position: Annotated[str | None, Field(max_length=2000, description="Where to begin.")] = None
     match_points: Annotated[int, Field(ge=0, le=25, description="A match to so many points; 0: one game.")] = 0
+    clock: Annotated[Time | None, Field(description="Starts with the first move; no clock if left out.")] = None
 
 
 class Steps(_Asked):
@@ -146,7 +155,8 @@ async def open_table(asked: NewTable, request: Request) -> dict[str, Any]:
     """Begins a game."""
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     seats = (asked.seats[0].strip(), asked.seats[1].strip())
-    record = Record(asked.game, seats, seed, asked.position, length=asked.match_points)
+    clock = Clock.of(asked.clock.seconds, asked.clock.increment) if asked.clock else None
+    record = Record(asked.game, seats, seed, asked.position, length=asked.match_points, clock=clock)
     return await hall_of(request).open(record)
 
 
@@ -217,18 +227,24 @@ async def record(table: TableId, request: Request) -> PlainTextResponse:
 def written(table: Table) -> str:
     """A game as other programs read it."""
     names = (table.record.seats[0], table.record.seats[1])
-    points = table.points
+    points, clock = table.points, table.record.clock
     winner = None if not table.over or points[0] == points[1] else int(points[1] > points[0])
+    given_up = table.record.resigned is not None or table.record.late is not None
     if isinstance(table.game, Chess):
-        start = table.played[0].state if table.played else table.state
+        start = table.starts()[0] if table.played else table.state
         actions = [action for turn in table.played for action in turn.actions]
         tags = {"Event": "alea web", "White": names[0], "Black": names[1]}
-        result = None if table.record.resigned is None else ("1-0", "0-1")[winner or 0]
-        return pgn_of(table.game, start, actions, headers=tags, result=result)
+        if clock is not None:
+            tags["TimeControl"] = f"{clock.seconds:g}+{clock.increment:g}"
+        if table.record.late is not None:
+            tags["Termination"] = "time forfeit"
+        result = "1/2-1/2" if winner is None else ("1-0", "0-1")[winner]
+        return pgn_of(table.game, start, actions, headers=tags, result=result if given_up else None)
     if table.record.game == "backgammon":
-        turns = tuple(record_turn(turn.state, turn.actions) for turn in table.played)
-        resigned = table.record.resigned is not None
-        return write_mat(GameRecord(names, turns, winner, int(max(points)), resigned))
+        turns = tuple(
+            record_turn(state, turn.actions) for state, turn in zip(table.starts(), table.played, strict=True)
+        )
+        return write_mat(GameRecord(names, turns, winner, int(max(points)), given_up))
     return "\n".join(f"{number}. {turn.name}" for number, turn in enumerate(table.played, 1)) + "\n"
 
 

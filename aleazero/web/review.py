@@ -6,8 +6,8 @@ Costs are points. A decision is one where there was a choice. Knows notation and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,13 @@ import numpy as np
 from aleazero.core.errors import ConfigError, NotationError
 from aleazero.core.keys import Role, lane_keys
 from aleazero.games.backgammon.game import MIXED, ROLLS
-from aleazero.games.backgammon.mat import read_mat
+from aleazero.games.backgammon.mat import MatGame, read_mat
 from aleazero.games.chess.pgn_read import read_pgn
 from aleazero.players import AnyPlayer, NetworkPlayer, SolverPlayer, TurnNetworkPlayer
 from aleazero.web.faces import face_of
 from aleazero.web.rules import Rules, playable, rules_of
 
+T = TypeVar("T")
 MOST_TURNS = 600
 CANDIDATES = 16  # plays weighed at more than 0-ply, the one made included
 BLUNDER, MISTAKE = 0.08, 0.02  # points over the largest a game can bring: from these on a decision is marked
@@ -45,10 +46,10 @@ class Judged:
     best: list[int]
 
 
-def review(game: str, text: str, player: AnyPlayer) -> dict[str, Any]:
-    """The first game of a text, decision by decision."""
+def review(game: str, text: str, player: AnyPlayer, number: int = 1) -> dict[str, Any]:
+    """A game of a text, decision by decision; the first one is number 1."""
     rules, face = rules_of(playable(game)), face_of(playable(game))
-    names, turns = _read(game, text, rules)
+    games, names, turns = _read(game, text, rules, number)
     notation, shown = rules.game.notation, []
     for made in turns:
         judged = _judge(rules, player, made)
@@ -66,7 +67,8 @@ def review(game: str, text: str, player: AnyPlayer) -> dict[str, Any]:
                 "mark": judged and _mark(judged.loss / rules.game.spec.scale),
             }
         )
-    return {"names": list(names), "player": player.name, "turns": shown, "summary": _summary(shown)}
+    which = {"names": list(names), "player": player.name, "number": number, "games": games}
+    return {**which, "turns": shown, "summary": _summary(shown)}
 
 
 def _mark(loss: float) -> str:
@@ -86,16 +88,24 @@ def _summary(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # ---- reading
 
 
-def _read(game: str, text: str, rules: Rules) -> tuple[tuple[str, str], list[Made]]:
+def _read(game: str, text: str, rules: Rules, number: int) -> tuple[int, tuple[str, str], list[Made]]:
+    """How many games there are; whose game this one is, and its turns."""
     if game == "backgammon":
-        names, turns = _read_mat(text, rules)
-    elif game == "chess":
-        first = read_pgn(text)[0]
-        names = (first.tags.get("White", "White"), first.tags.get("Black", "Black"))
-        turns = _follow(rules, rules.game.notation.parse_state(first.start), iter(first.moves))
-    else:
-        names, turns = ("player 1", "player 2"), _follow(rules, rules.first(0), _words(text))
-    return names, turns
+        matches = read_mat(text)
+        names, turns = _follow_mat(_pick(matches, number), rules)
+        return len(matches), names, turns
+    if game == "chess":
+        games = read_pgn(text)
+        one = _pick(games, number)
+        names = (one.tags.get("White", "White"), one.tags.get("Black", "Black"))
+        return len(games), names, _follow(rules, rules.game.notation.parse_state(one.start), iter(one.moves))
+    return 1, ("player 1", "player 2"), _follow(rules, rules.first(0), _words(_pick([text], number)))
+
+
+def _pick(games: Sequence[T], number: int) -> T:
+    if number > len(games):
+        raise NotationError(f"there is no game {number} in this text, which has {len(games)}")
+    return games[number - 1]
 
 
 def _words(text: str) -> Iterator[str]:
@@ -125,8 +135,7 @@ def _follow(rules: Rules, state: Any, words: Iterator[str]) -> list[Made]:
     return turns
 
 
-def _read_mat(text: str, rules: Rules) -> tuple[tuple[str, str], list[Made]]:
-    game = read_mat(text)[0]
+def _follow_mat(game: MatGame, rules: Rules) -> tuple[tuple[str, str], list[Made]]:
     state, turns = rules.first(0), []  # type: Any, list[Made]
     for turn in game.turns[:MOST_TURNS]:
         where = f"line {turn.line}"

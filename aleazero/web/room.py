@@ -14,6 +14,7 @@ import functools
 import logging
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,7 @@ BATCH = 16  # the larger of the two sizes
 MOST_PLAYERS = 12  # kept loaded
 MOST_SIMULATIONS = 2000
 _SIMULATIONS = re.compile(r"sims=(\d+)")
+_THREADS = "alea-room-"  # what their names begin with
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -59,9 +61,9 @@ class Room:
         self._waiting: OrderedDict[tuple[str, str], list[_Request]] = OrderedDict()
         self._wake = threading.Condition(self._lock)
         self._closed = False
-        self._slow = concurrent.futures.ThreadPoolExecutor(1, "alea-slow")
-        self._ahead = concurrent.futures.ThreadPoolExecutor(2, "alea-ahead")
-        self._fast = threading.Thread(target=self._work, name="alea-moves", daemon=True)
+        self._slow = concurrent.futures.ThreadPoolExecutor(1, f"{_THREADS}slow")
+        self._ahead = concurrent.futures.ThreadPoolExecutor(2, f"{_THREADS}ahead")
+        self._fast = threading.Thread(target=self._work, name=f"{_THREADS}moves", daemon=True)
         self._fast.start()
 
     def close(self) -> None:
@@ -71,7 +73,7 @@ class Room:
             self._wake.notify_all()
         for threads in (self._slow, self._ahead):
             threads.shutdown(wait=False, cancel_futures=True)
-        self._fast.join(timeout=10)
+        self._fast.join(timeout=2)
 
     def slowly(self, work: Callable[[], T]) -> concurrent.futures.Future[T]:
         """Does something that takes long, after what was asked for before."""
@@ -168,6 +170,16 @@ class Room:
             return
         for request, turn in zip(requests, turns, strict=True):
             request.answer.set_result(turn)
+
+
+def still_thinking(seconds: float = 1.0) -> bool:
+    """Whether a closed room's threads are at work still, after so long."""
+    end = time.monotonic() + seconds
+    while any(thread.name.startswith(_THREADS) for thread in threading.enumerate()):
+        if time.monotonic() > end:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def _answers(game: Game, player: AnyPlayer, requests: list[_Request], size: int) -> list[list[int]]:

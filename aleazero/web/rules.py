@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -49,7 +50,7 @@ class Rules:
 
     def first(self, seed: int) -> Any:
         """A first state, before nature's first move."""
-        return _host(self._init(jnp.uint32(seed)))
+        return _host(self._init(np.uint32(seed)))
 
     def legal(self, state: Any) -> list[int]:
         """The legal actions, in the order of the list."""
@@ -57,17 +58,17 @@ class Rules:
 
     def apply(self, state: Any, action: int) -> Any:
         """The state after a legal action."""
-        return _host(self._apply(state, jnp.int32(action)))
+        return _host(self._apply(state, np.int32(action)))
 
     def settle(self, state: Any, seed: int, move: int, opening: bool = False) -> tuple[Any, int]:
         """The state after nature's move, if it is to move, and what it drew; -1 for nothing."""
         role = Role.OPENING if opening else Role.CHANCE
-        after, outcome = self._settle(state, jnp.uint32(seed), jnp.int32(move), int(role))
+        after, outcome = self._settle(state, np.uint32(seed), np.int32(move), int(role))
         return _host(after), int(outcome)
 
     def roll(self, state: Any, outcome: int) -> Any:
         """The state after what nature is said to have drawn."""
-        return _host(self._chance(state, jnp.int32(outcome)))
+        return _host(self._chance(state, np.int32(outcome)))
 
     def pack_all(self, states: Any) -> np.ndarray:
         """`[n, P]` uint8 of states `[n]`; computed for a few sizes alone."""
@@ -78,41 +79,46 @@ class Rules:
 
     def turn_to(self, state: Any, left: Any) -> list[int]:
         """The actions of a whole turn that leaves a given state; found level by level, many positions at once."""
-        wanted = bytes(np.asarray(self._pack(left)))
-        level: list[tuple[list[int], Any]] = [([], state)]
+        wanted, seat = bytes(np.asarray(self._pack(left))), int(state.to_play)
+        paths: list[list[int]] = [[]]
+        level = jax.tree.map(lambda x: np.asarray(x)[None], state)
         met: set[bytes] = set()
-        while level:
-            following: list[tuple[list[int], Any]] = []
-            for first in range(0, len(level), ROWS):
-                for actions, after, packed in self._after_all(level[first : first + ROWS]):
-                    if packed == wanted:
-                        return actions
-                    if packed not in met:
-                        met.add(packed)
-                        if not (after.is_chance or after.terminated or after.to_play != state.to_play):
-                            following.append((actions, after))
-            level = following
+        while paths:
+            following: list[list[int]] = []
+            parts = []
+            for rows, actions, after, packed in self._after_all(level, len(paths)):
+                going = ~(after.is_chance | after.terminated | (after.to_play != seat))
+                kept = []
+                for number, row in enumerate(packed[: len(rows)]):
+                    found = row.tobytes()
+                    if found == wanted:
+                        return [*paths[rows[number]], int(actions[number])]
+                    if found not in met:
+                        met.add(found)
+                        if going[number]:
+                            kept.append(number)
+                            following.append([*paths[rows[number]], int(actions[number])])
+                if kept:
+                    parts.append(jax.tree.map(lambda x, kept=kept: x[kept], after))
+            paths = following
+            if parts:
+                level = jax.tree.map(lambda *x: np.concatenate(x), *parts) if parts[1:] else parts[0]
         where = self.game.notation.format_state(state)
         raise GameContractError("turn", f"no turn leads to what the player wants in {where!r}")
 
-    def _after_all(self, level: list[tuple[list[int], Any]]) -> list[tuple[list[int], Any, bytes]]:
-        """What every legal action of up to `ROWS` positions leads to."""
-        padded = [level[min(row, len(level) - 1)][1] for row in range(ROWS)]
-        states = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
-        legal = np.asarray(self._many_legal(states))[: len(level)]
-        owners, places = np.nonzero(legal >= 0)
-        found = []
-        for first in range(0, len(owners), PAIRS):
-            rows = owners[first : first + PAIRS]
-            actions = legal[rows, places[first : first + PAIRS]].astype(np.int32)
-            spare = PAIRS - len(rows)
-            whole = (np.pad(part, (0, spare), "edge") for part in (rows, actions))  # one shape
-            after, packed = self._many_after(states, *whole)
-            after, packed = _host(after), np.asarray(packed)
-            for number, (row, action) in enumerate(zip(rows.tolist(), actions.tolist(), strict=True)):
-                one = jax.tree.map(lambda x, number=number: x[number], after)
-                found.append(([*level[row][0], action], one, packed[number].tobytes()))
-        return found
+    def _after_all(self, level: Any, count: int) -> Iterator[tuple[np.ndarray, np.ndarray, Any, np.ndarray]]:
+        """What the legal actions of `count` positions lead to, up to `PAIRS` at a time: whose, which, and where."""
+        for first in range(0, count, ROWS):
+            places = np.minimum(np.arange(first, first + ROWS), count - 1)
+            states = jax.tree.map(lambda x, places=places: x[places], level)
+            legal = np.asarray(self._many_legal(states))[: count - first]
+            owners, edges = np.nonzero(legal >= 0)
+            for start in range(0, len(owners), PAIRS):
+                rows = owners[start : start + PAIRS]
+                actions = legal[rows, edges[start : start + PAIRS]].astype(np.int32)
+                spare = (0, PAIRS - len(rows))  # one shape
+                after, packed = self._many_after(states, np.pad(rows, spare, "edge"), np.pad(actions, spare, "edge"))
+                yield rows + first, actions, jax.tree.map(np.asarray, after), np.asarray(packed)
 
     def _branch(self, states: Any, rows: Array, actions: Array) -> tuple[Any, Array]:
         after = jax.vmap(self.game.apply_action)(jax.tree.map(lambda x: x[rows], states), actions)

@@ -69,6 +69,7 @@ def serve(
         ws="websockets-sansio",
         ws_max_size=LARGEST_MESSAGE,
         server_header=False,
+        timeout_keep_alive=75,  # longer than a visitor waits for news, so that no request meets a closing connection
         timeout_graceful_shutdown=2,
         lifespan="on",
     )

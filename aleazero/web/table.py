@@ -3,11 +3,13 @@
 All of it follows from a `Record`, a line of JSON: the moves are played again from the seed. So a table outlives the
 server, and a move that is taken back changes nothing that nature has in store.
 Where a game has whole turns, a person makes them step by step and then ends them; until then any step can be undone.
+A turn's time is told to it: it has no clock of its own to look at.
 Knows the rules and notation of games; not who thinks for a player, and nothing of the network.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import secrets
@@ -18,6 +20,7 @@ import numpy as np
 
 from aleazero.core.errors import AleaError, NotationError
 from aleazero.core.game import outcome_index
+from aleazero.web.clock import Clock
 from aleazero.web.faces import face_of
 from aleazero.web.rules import playable, rules_of
 
@@ -42,6 +45,8 @@ class Record:
     resigned: int | None = None  # a seat
     length: int = 0  # points of the match; 0: a single game
     score: tuple[int, int] = (0, 0)  # before this game
+    clock: Clock | None = None
+    late: int | None = None  # the seat whose time was up
 
     def to_json(self) -> str:
         """One line."""
@@ -61,6 +66,8 @@ class Record:
             resigned=None if given["resigned"] is None else int(given["resigned"]),
             length=int(given["length"]),
             score=(int(given["score"][0]), int(given["score"][1])),
+            clock=Clock.from_json(given["clock"]) if given.get("clock") else None,
+            late=None if given.get("late") is None else int(given["late"]),
         )
 
 
@@ -72,7 +79,6 @@ class Played:
     name: str
     chance: str  # what nature had drawn before it, if it had
     steps: list[dict[str, Any]]  # places, as `Face.places` gives them
-    state: Any  # where it began
     actions: tuple[int, ...]
 
 
@@ -89,6 +95,8 @@ class Table:
         self.record = dataclasses.replace(record, turns=(), begun=())
         self.played: list[Played] = []
         self._plies = 0
+        self._legal: tuple[Any, list[int]] = (None, [])  # a state, and what is legal in it
+        self._line: list[Any] = []  # the states of the turn, one more than its steps
         self._begin()
         for turn in record.turns:
             self._advance(turn)
@@ -110,7 +118,8 @@ class Table:
     @property
     def over(self) -> bool:
         """Nobody will move any more."""
-        return self.record.resigned is not None or (not self.record.begun and self._stopped())
+        given_up = self.record.resigned is not None or self.record.late is not None
+        return given_up or (not self.record.begun and self._stopped())
 
     @property
     def player(self) -> str:
@@ -122,6 +131,10 @@ class Table:
         """What the game has brought either seat."""
         if self.record.resigned is not None:
             return (-1.0, 1.0) if self.record.resigned == 0 else (1.0, -1.0)
+        if self.record.late is not None:
+            if not self.face.can_win(self.state, 1 - self.record.late):
+                return 0.0, 0.0
+            return (-1.0, 1.0) if self.record.late == 0 else (1.0, -1.0)
         return float(self.state.returns[0]), float(self.state.returns[1])
 
     def moves(self) -> list[dict[str, Any]]:
@@ -130,8 +143,23 @@ class Table:
             return []
         return [
             {"action": action, "name": self.face.name(self.state, action), **self.face.places(self.state, action)}
-            for action in self.rules.legal(self.state)
+            for action in self._legal_in(self.state)
         ]
+
+    def starts(self) -> list[Any]:
+        """Where every turn that is over began; played again, for a hall full of tables keeps none of these states."""
+        again, found = Table(dataclasses.replace(self.record, turns=(), begun=(), resigned=None, late=None)), []
+        for turn in self.played:
+            found.append(again.state)
+            again._advance(turn.actions)
+            again.end_turn()
+        return found
+
+    def copy(self) -> Table:
+        """A table of its own: nothing that is done here is seen there."""
+        other = copy.copy(self)
+        other.played, other._line = list(self.played), list(self._line)
+        return other
 
     def steps(self, state: Any, actions: list[int] | tuple[int, ...]) -> list[dict[str, Any]]:
         """The places of actions that are made one after the other."""
@@ -148,11 +176,6 @@ class Table:
         """Makes steps of the turn; all of them are legal, or none is made. Ends a turn that has only one."""
         if self.over:
             raise NotNow("the game is over; begin another one")
-        state = self.state
-        for action in actions:
-            if self._ended(state) or action not in self.rules.legal(state):
-                raise NotationError(f"action {action} is not legal in {self.notation.format_state(state)!r}")
-            state = self.rules.apply(state, action)
         self._advance(tuple(actions))
         if actions and (self.game.plays is None or bool(self.state.terminated)):
             self.end_turn()
@@ -169,8 +192,8 @@ class Table:
             raise NotNow("the turn is not complete: there are steps to make")
         actions = self.record.begun
         name = self.notation.format_turn(self._start, list(actions))
-        steps = self.steps(self._start, actions)
-        self.played.append(Played(int(self._start.to_play), name, self._chance, steps, self._start, actions))
+        steps = self._steps_so_far()
+        self.played.append(Played(int(self._start.to_play), name, self._chance, steps, actions))
         self.record = dataclasses.replace(self.record, turns=(*self.record.turns, actions), begun=())
         self._plies += 1
         self._settle(self.state, len(self.played) - 1, opening=False)
@@ -179,10 +202,15 @@ class Table:
         """Undoes a step of the turn; if there is none, everything since a person's last turn, and that turn too."""
         seats = frozenset(seat for seat in (0, 1) if self.record.seats[seat] == HUMAN) if people is None else people
         record = self.record
+        if record.clock is not None and (self.over or not record.begun):
+            raise NotNow("with a clock nothing is taken back but steps of a turn that is not over")
         if record.resigned is not None:
             record = dataclasses.replace(record, resigned=None)
         elif record.begun:
-            record = dataclasses.replace(record, begun=record.begun[:-1])
+            self._line.pop()
+            self.state = self._line[-1]
+            self.record = dataclasses.replace(record, begun=record.begun[:-1])
+            return
         else:
             mine = [number for number, turn in enumerate(self.played) if turn.seat in seats]
             if not mine:
@@ -208,9 +236,48 @@ class Table:
             turns=(),
             begun=(),
             resigned=None,
+            late=None,
+            clock=self.record.clock and Clock.of(self.record.clock.seconds, self.record.clock.increment),
             score=(0, 0) if done or not self.record.length else score,
         )
         self._restore(fresh)
+
+    # ---- time
+
+    def count(self, turns: int, now: float) -> None:
+        """What has been done since there were so many turns, told to the clock; a person's time begins at once."""
+        clock = self.record.clock
+        if clock is None:
+            return
+        if len(self.played) > turns:
+            last = self.played[-1].seat
+            clock = clock.pressed(last, now, first=len(self.played) == 1)
+        self.record = dataclasses.replace(self.record, clock=clock.stopped(self.to_play, now) if self.over else clock)
+        if self.player == HUMAN:
+            self.start_clock(now)
+
+    def start_clock(self, now: float) -> None:
+        """Time runs for whoever is to play, from the second turn on."""
+        clock = self.record.clock
+        if clock is not None and self.played and not self.over:
+            self.record = dataclasses.replace(self.record, clock=clock.started(now))
+
+    def notice(self, now: float) -> bool:
+        """Ends the game if the time of whoever is to play is up; whether it is."""
+        clock = self.record.clock
+        if clock is None or self.over or not clock.has_fallen(self.to_play, now):
+            return False
+        self.record = dataclasses.replace(self.record, late=self.to_play, clock=clock.stopped(self.to_play, now))
+        return True
+
+    def time_left(self, now: float) -> dict[str, Any] | None:
+        """What a page shows of the clock."""
+        clock = self.record.clock
+        if clock is None:
+            return None
+        running = None if clock.since is None or self.over else self.to_play
+        left = [round(seconds, 3) for seconds in clock.remaining(self.to_play, now)]
+        return {"left": left, "running": running, "seconds": clock.seconds, "increment": clock.increment}
 
     @property
     def score(self) -> tuple[int, int]:
@@ -235,14 +302,20 @@ class Table:
             "board": self.face.board(self.state),
             "chance": self._chance,
             "moves": self.moves() if mine else [],
-            "steps": self.steps(self._start, record.begun),
+            "steps": self._steps_so_far(),
             "waits": self.waits and mine,
-            "can_take_back": bool(record.begun) or any(record.seats[turn.seat] == HUMAN for turn in self.played),
+            "can_take_back": self._can_take_back(),
             "history": [{"seat": turn.seat, "name": turn.name, "chance": turn.chance} for turn in self.played],
             "last": self.played[-1].steps if self.played else [],
             "position": self.notation.format_state(self.state),
             "match": {"length": record.length, "score": list(self.score)},
         }
+
+    def _can_take_back(self) -> bool:
+        record = self.record
+        if record.clock is not None:
+            return bool(record.begun) and not self.over
+        return bool(record.begun) or any(record.seats[turn.seat] == HUMAN for turn in self.played)
 
     def _result(self) -> dict[str, Any]:
         points = self.points
@@ -250,6 +323,8 @@ class Table:
         name = "stopped without a result"
         if self.record.resigned is not None:
             name = "resigned"
+        elif self.record.late is not None:
+            name = "on time" if winner is not None else "draw: time is up, and the other side cannot win"
         elif bool(self.state.terminated):
             best = jnp.float32(max(points))
             outcomes = self.game.spec.outcomes
@@ -267,16 +342,29 @@ class Table:
 
     def _settle(self, state: Any, move: int, opening: bool) -> None:
         after, outcome = self.rules.settle(state, self.record.seed, move, opening)
-        self._chance = self.notation.format_chance(state, outcome) if outcome >= 0 else ""
+        self._chance = self.notation.format_chance(state, outcome) if outcome >= 0 else self.face.drawn(after)
         self._plies += outcome >= 0
         self.state = self._start = after
+        self._line = [after]
 
     def _advance(self, actions: tuple[int, ...]) -> None:
+        """Makes steps of the turn, or none of them where one is not legal."""
+        line = [self.state]
         for action in actions:
-            if action not in self.rules.legal(self.state):
-                raise NotationError(f"action {action} is not legal in {self.notation.format_state(self.state)!r}")
-            self.state = self.rules.apply(self.state, action)
+            if self._ended(line[-1]) or action not in self._legal_in(line[-1]):
+                raise NotationError(f"action {action} is not legal in {self.notation.format_state(line[-1])!r}")
+            line.append(self.rules.apply(line[-1], action))
+        self._line += line[1:]
+        self.state = line[-1]
         self.record = dataclasses.replace(self.record, begun=(*self.record.begun, *actions))
+
+    def _legal_in(self, state: Any) -> list[int]:
+        if self._legal[0] is not state:
+            self._legal = (state, self.rules.legal(state))
+        return self._legal[1]
+
+    def _steps_so_far(self) -> list[dict[str, Any]]:
+        return [self.face.places(state, act) for state, act in zip(self._line, self.record.begun, strict=False)]
 
     def _ended(self, state: Any) -> bool:
         other = int(state.to_play) != int(self._start.to_play)

@@ -142,10 +142,6 @@ def _rolls(table: Table, player: TurnNetworkPlayer) -> dict[str, Any]:
     return {"root": {**root, "children": children}, "line": [children[0]["name"]]}
 
 
-def _leaf(name: str, value: float) -> dict[str, Any]:
-    return {"name": name, "prior": None, "visits": 1, "value": value, "chance": False, "children": []}
-
-
 @functools.cache
 def _rolled(game: Game, count: int) -> Callable[[Any], tuple[jax.Array, Any]]:
     """Odds `[n, count]` and states `[n * count]` after every roll of afterstates `[n]`."""

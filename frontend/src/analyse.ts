@@ -2,11 +2,13 @@
 
 import { games, post, type Thought } from "./api";
 import { draw } from "./boards";
-import { h, percent, select, signed } from "./dom";
+import { h, select } from "./dom";
+import { canEdit, editor } from "./editor";
 import { interact } from "./interact";
 import type { Page } from "./main";
 import { TITLES } from "./play";
 import { thoughtTable } from "./thought";
+import { type Node, treePicture } from "./tree";
 
 interface Shown {
   game: string;
@@ -17,14 +19,6 @@ interface Shown {
   position: string;
 }
 
-interface Node {
-  name: string;
-  prior: number | null;
-  visits: number;
-  value: number;
-  chance: boolean;
-  children: Node[];
-}
 interface Grown {
   root: Node;
   line: string[];
@@ -32,22 +26,10 @@ interface Grown {
 interface Review {
   names: string[];
   player: string;
+  number: number;
+  games: number;
   turns: { seat: number; chance: string; name: string; position: string; loss: number | null; best: string | null; mark: string | null }[];
   summary: { decisions: number; lost: number; error_rate: number | null; blunder: number; mistake: number }[];
-}
-
-/** A node with what lies below it, which is only made when it is opened. */
-function branch(node: Node, depth: number): HTMLElement {
-  const odds = node.prior === null ? "" : ` ${percent(node.prior)}`;
-  const words = `${node.name || "position"}${odds}, ${node.visits} visits, ${signed(node.value)}`;
-  if (!node.children.length) return h("span", {}, words);
-  const part = h("details", { open: depth === 0 }, h("summary", {}, words + (node.chance ? ", chance" : "")));
-  const fill = (): void => {
-    if (part.open && part.childElementCount === 1) part.append(h("ul", {}, ...node.children.map((child) => h("li", {}, branch(child, depth + 1)))));
-  };
-  part.ontoggle = fill;
-  fill();
-  return part;
 }
 
 function reviewParts(found: Review, look: (position: string) => void): HTMLElement[] {
@@ -75,16 +57,20 @@ export function analysePage(given: URLSearchParams): Page {
   const chooser = h("div");
   const look = h("button", { type: "submit", class: "main" }, "Analyse");
   const rollout = h("button", { type: "button" }, "Roll out");
+  const edit = h("button", { type: "button" }, "Edit board");
+  const editing = h("div");
   const share = h("button", { type: "button" }, "Copy link");
   const tree = h("button", { type: "button" }, "Search tree");
   const record = h("textarea", { name: "record", rows: 5, spellcheck: "false", maxlength: 200000, placeholder: "Paste a game: .mat, PGN, or moves" });
   const file = h("input", { type: "file", accept: ".mat,.pgn,.txt", "aria-label": "A game from a file" });
   const judge = h("button", { type: "button" }, "Review game");
   const reviewed = h("div", { class: "review" });
-  const form = h("form", { class: "start" }, chooser, h("label", { class: "field wide" }, h("span", {}, "Position"), text), h("label", { class: "field" }, h("span", {}, "Player"), player, players), h("div", { class: "buttons" }, look, rollout, tree, share));
-  const element = h("section", { class: "table" }, h("div", { class: "left" }, h("h1", {}, "Analyse"), boardPlace), h("div", { class: "right" }, form, trouble, result, h("h2", {}, "A whole game"), h("label", { class: "field wide" }, h("span", {}, "Game"), record), h("div", { class: "buttons" }, file, judge), reviewed));
+  const form = h("form", { class: "start" }, chooser, h("label", { class: "field wide" }, h("span", {}, "Position"), text), h("label", { class: "field" }, h("span", {}, "Player"), player, players), h("div", { class: "buttons" }, look, rollout, tree, edit, share));
+  const element = h("section", { class: "table" }, h("div", { class: "left" }, h("h1", {}, "Analyse"), boardPlace, editing), h("div", { class: "right" }, form, trouble, result, h("h2", {}, "A whole game"), h("label", { class: "field wide" }, h("span", {}, "Game"), record), h("div", { class: "buttons" }, file, judge), reviewed));
   let marks: ReturnType<typeof interact> | null = null;
   let count = 0;
+  let last: Shown | null = null;
+  let best = 1; // the most points a game can bring
 
   function address(): string {
     const query = new URLSearchParams({ game, position: text.value.trim() });
@@ -94,6 +80,7 @@ export function analysePage(given: URLSearchParams): Page {
 
   async function show(rolls: number | null): Promise<void> {
     const turn = ++count;
+    editing.replaceChildren();
     trouble.textContent = "";
     result.replaceChildren(h("p", { class: "quiet" }, rolls ? "Rolling out…" : "Thinking…"));
     history.replaceState(null, "", address());
@@ -101,6 +88,7 @@ export function analysePage(given: URLSearchParams): Page {
     try {
       const shown = await post<Shown>("positions", asked);
       if (turn !== count) return;
+      last = shown;
       text.value ||= shown.position;
       const drawing = draw(shown.board, { flip: false, chance: shown.chance, toPlay: shown.to_play });
       if (drawing instanceof HTMLElement) boardPlace.replaceChildren(drawing);
@@ -135,11 +123,24 @@ export function analysePage(given: URLSearchParams): Page {
     event.preventDefault();
     void show(null);
   };
+  edit.onclick = () => {
+    if (!last) return;
+    count++; // what is being thought about is no longer wanted
+    result.replaceChildren();
+    trouble.textContent = "";
+    const before = last;
+    editing.replaceChildren(
+      editor(game, before, boardPlace, (position) => {
+        text.value = position ?? before.position;
+        void show(null);
+      }),
+    );
+  };
   tree.onclick = async () => {
     result.replaceChildren(h("p", { class: "quiet" }, "Searching…"));
     try {
       const found = await post<Grown>("tree", { game, position: text.value.trim() || null, player: player.value.trim() || null });
-      result.replaceChildren(h("p", {}, "Expected: " + found.line.join(" ")), h("div", { class: "tree" }, branch(found.root, 0)));
+      result.replaceChildren(h("p", {}, "Expected: " + found.line.join(" ")), treePicture(found.root, best));
     } catch (error) {
       result.replaceChildren(h("p", { class: "trouble" }, (error as Error).message));
     }
@@ -148,12 +149,16 @@ export function analysePage(given: URLSearchParams): Page {
     const chosen = file.files?.[0];
     if (chosen) record.value = (await chosen.text()).slice(0, 200000);
   };
-  judge.onclick = async () => {
+  judge.onclick = () => review(1);
+  async function review(number: number): Promise<void> {
     reviewed.replaceChildren(h("p", { class: "quiet" }, "Looking at every decision…"));
     judge.disabled = true;
     try {
-      const found = await post<Review>("review", { game, text: record.value, player: player.value.trim() || null });
-      reviewed.replaceChildren(...reviewParts(found, (position) => {
+      const found = await post<Review>("review", { game, text: record.value, player: player.value.trim() || null, number });
+      const others: [string, string][] = [...Array(found.games).keys()].map((i) => [String(i + 1), `${i + 1} of ${found.games}`]);
+      if (found.games > 1) reviewed.replaceChildren(select("Game of the match", others, String(number), (value) => void review(Number(value))));
+      else reviewed.replaceChildren();
+      reviewed.append(...reviewParts(found, (position) => {
         text.value = position;
         void show(null);
       }));
@@ -161,7 +166,7 @@ export function analysePage(given: URLSearchParams): Page {
       reviewed.replaceChildren(h("p", { class: "trouble" }, (error as Error).message));
     }
     judge.disabled = false;
-  };
+  }
   rollout.onclick = () => void show(144);
   share.onclick = async () => {
     const link = new URL(address(), document.baseURI).href;
@@ -177,9 +182,15 @@ export function analysePage(given: URLSearchParams): Page {
       const facts = known.find((one) => one.name === game);
       players.replaceChildren(...(facts?.players ?? []).map((one) => h("option", { value: one.player }, one.name)));
       rollout.hidden = !facts?.turns;
+      best = Math.max(1, ...(facts?.outcomes ?? []).map((outcome) => outcome.points));
+      edit.hidden = !canEdit(game);
     };
     chooser.replaceWith(
-      select("Game", known.map((one) => [one.name, TITLES[one.name] ?? one.name]), game, (value) => {
+      select("Game", [...known.map((one): [string, string] => [one.name, TITLES[one.name] ?? one.name]), ["balatro", "Balatro, by its seed"]], game, (value) => {
+        if (value === "balatro") {
+          location.hash = "#/balatro";
+          return;
+        }
         game = value;
         text.value = player.value = "";
         fill();

@@ -1,5 +1,7 @@
 // What the server says and is asked. Everything goes to the page's own origin.
 
+import type { Time } from "./clock";
+
 export interface Move {
   action: number;
   name: string;
@@ -33,6 +35,7 @@ export interface TableView {
   last: Step[];
   position: string;
   match: { length: number; score: number[] };
+  clock: Time | null;
   thinking: boolean;
   trouble: string | null;
 }

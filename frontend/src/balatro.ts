@@ -25,15 +25,16 @@ interface Run {
 const KEPT = "alea.balatro";
 const STEP_MS = 260; // between two lines of a score
 
-export function balatroPage(name: string): Page {
+export function balatroPage(name: string, wanted: string): Page {
   const trouble = h("p", { class: "trouble", role: "alert" });
   const table = h("div", { class: "balatro" });
   const account = h("ol", { class: "account", "aria-live": "polite" });
+  const tally = h("p", { class: "tally", "aria-hidden": "true" }); // the lines say the same
   const advice = h("p", { class: "quiet" });
   const seed = h("input", { type: "text", name: "seed", maxlength: 8, size: 9, placeholder: "any", autocomplete: "off" });
   const start = h("button", { type: "submit", class: "main" }, "New run");
   const form = h("form", { class: "start" }, h("label", { class: "field" }, h("span", {}, "Seed"), seed), start);
-  const element = h("section", { class: "run" }, h("h1", {}, "Balatro, unofficial"), form, trouble, table, advice, account);
+  const element = h("section", { class: "run" }, h("h1", {}, "Balatro, unofficial"), form, trouble, table, advice, tally, account);
   let id = name || (localStorage.getItem(KEPT) ?? "");
   const chosen = new Set<number>();
   let timer = 0;
@@ -63,14 +64,26 @@ export function balatroPage(name: string): Page {
   function tell(lines: string[]): void {
     clearTimeout(timer);
     account.replaceChildren();
+    tally.replaceChildren();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const next = (i: number): void => {
       if (i >= lines.length) return;
-      account.append(h("li", { class: still ? "" : "fresh" }, lines[i]));
+      const [words, ...numbers] = lines[i].split(/\s{2,}/);
+      account.append(h("li", { class: still ? "" : "fresh" }, words, " ", h("b", {}, numbers.join(" "))));
+      count(lines[i], still);
       if (still) next(i + 1);
       else timer = window.setTimeout(() => next(i + 1), STEP_MS);
     };
     next(0);
+  }
+
+  /** Chips times mult as they grow, from what a line ends with; the score at the end. */
+  function count(line: string, still: boolean): void {
+    const [, chips, mult] = /([\d.,e+]+) x ([\d.,e+]+)$/.exec(line) ?? [];
+    const score = /^score\s+(\S+)/.exec(line)?.[1];
+    const part = (kind: string, words: string): HTMLElement => h("span", { class: `${kind}${still ? "" : " fresh"}` }, words);
+    if (chips) tally.replaceChildren(part("chips", chips), " × ", part("mult", mult));
+    else if (score) tally.append(" = ", part("total", score));
   }
 
   function card(run: Run, place: number): HTMLElement {
@@ -118,6 +131,9 @@ export function balatroPage(name: string): Page {
     event.preventDefault();
     void act("balatro", { seed: seed.value.trim().toUpperCase() || null });
   };
-  if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
+  if (wanted && !name) {
+    seed.value = wanted.slice(0, 8).toUpperCase();
+    void act("balatro", { seed: seed.value });
+  } else if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
   return { element, leave: () => clearTimeout(timer) };
 }

@@ -19,7 +19,7 @@ function route(): Page {
   const [, part, name] = path.split("/").map(decodeURIComponent);
   const given = new URLSearchParams(query ?? "");
   if (part === "table" && name) return tablePage(name);
-  if (part === "balatro") return balatroPage(name ?? "");
+  if (part === "balatro") return balatroPage(name ?? "", given.get("seed") ?? "");
   if (part === "analyse") return analysePage(given);
   if (part === "watch") return name ? runPage(name, given) : runsPage();
   return lobby(name ?? "");
@@ -35,7 +35,7 @@ function show(): void {
     current = { element: h("p", { class: "trouble" }, `This address means nothing here: ${String(error)}`) };
   }
   main.replaceChildren(current.element);
-  const part = location.hash.split("/")[1] ?? "play";
+  const part = location.hash.split(/[/?]/)[1] ?? "play";
   for (const link of document.querySelectorAll("nav a")) {
     const here = link.getAttribute("href") === `#/${part === "table" || part === "balatro" ? "play" : part}`;
     if (here) link.setAttribute("aria-current", "page");

@@ -2,6 +2,7 @@
 
 import { type GameFacts, games, get, listen, type Move, post, Refused, type TableView, type Thought } from "./api";
 import { draw } from "./boards";
+import { Clocks } from "./clock";
 import { h, say, select } from "./dom";
 import { interact } from "./interact";
 import type { Page } from "./main";
@@ -17,6 +18,7 @@ export const TITLES: Record<string, string> = {
 };
 const SIDES: Record<string, [string, string]> = { chess: ["White", "Black"], quoridor: ["Player 1", "Player 2"] };
 const PIECES: Record<string, string> = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
+const TIMES: [string, string][] = [["", "none"], ["60+0", "1 minute"], ["180+2", "3 minutes and 2 s a move"], ["300+3", "5 minutes and 3 s a move"], ["900+10", "15 minutes and 10 s a move"]];
 const KEPT = "alea.table"; // the last table, so that a visitor who comes back finds it
 
 const sides = (game: string): [string, string] => SIDES[game] ?? ["X", "O"];
@@ -43,6 +45,7 @@ function lobbyParts(known: GameFacts[], wanted: string): HTMLElement[] {
   let opponent = game.usual;
   let seat = "0";
   let points = "0";
+  let time = "";
   const own = h("input", { type: "text", name: "player", maxlength: 200, placeholder: "run:NAME,sims=64", autocomplete: "off", spellcheck: "false" });
   const names: [string, string][] = game.players.map((one) => [one.player, one.name]);
   const [first, second] = sides(game.name);
@@ -62,15 +65,16 @@ function lobbyParts(known: GameFacts[], wanted: string): HTMLElement[] {
   if (game.name === "backgammon") {
     form.append(select("Play", [["0", "one game"], ["3", "to 3 points"], ["5", "to 5 points"], ["7", "to 7 points"]], points, (value) => (points = value)));
   }
-  form.append(start, trouble);
+  form.append(select("Clock", TIMES, time, (value) => (time = value)), start, trouble);
   form.onsubmit = async (event) => {
     event.preventDefault();
     const other = opponent === "custom" ? own.value.trim() : opponent;
     const seats = seat === "0" ? ["human", other] : [other, "human"];
+    const [seconds, increment] = time.split("+").map(Number);
     start.disabled = true;
     trouble.textContent = "";
     try {
-      const view = await post<TableView>("tables", { game: game.name, seats, match_points: Number(points) });
+      const view = await post<TableView>("tables", { game: game.name, seats, match_points: Number(points), clock: time ? { seconds, increment } : null });
       location.hash = `#/table/${view.id}`;
     } catch (error) {
       trouble.textContent = (error as Error).message;
@@ -92,11 +96,12 @@ export function tablePage(id: string): Page {
   const history = h("ol", { class: "history", tabindex: "0", "aria-label": "Moves so far" });
   const advice = h("div", { class: "advice" });
   const title = h("h1");
+  const clocks = new Clocks();
   const element = h(
     "section",
     { class: "table" },
     h("div", { class: "left" }, title, boardPlace),
-    h("div", { class: "right" }, status, extra, buttons, trouble, advice, h("h2", {}, "Moves"), history),
+    h("div", { class: "right" }, clocks.element, status, extra, buttons, trouble, advice, h("h2", {}, "Moves"), history),
   );
   let view: TableView | null = null;
   let marks: ReturnType<typeof interact> | null = null;
@@ -168,6 +173,7 @@ export function tablePage(id: string): Page {
       }
     }
     if (fresh) advice.replaceChildren();
+    clocks.show(next.clock, sides(next.game));
     describe(next, me);
     extra.replaceChildren(
       ...next.moves.filter((move) => move.to === null).map((move) => button(move.name, "", () => play(move), true, true)),
@@ -238,6 +244,7 @@ export function tablePage(id: string): Page {
     element,
     leave: () => {
       stop();
+      clocks.stop();
       document.removeEventListener("keydown", keys);
     },
   };

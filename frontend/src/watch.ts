@@ -21,6 +21,13 @@ interface Standing {
   age_seconds: number | null;
   message: string;
 }
+interface Whole extends Standing {
+  alarms: any[];
+  hardware: any;
+  workers: any;
+  selfplay: any;
+  settings: string;
+}
 interface Curve {
   label: string;
   x: (number | null)[];
@@ -178,7 +185,7 @@ class Chart {
     };
     this.plot = new uPlot(options, data, this.element);
     const rows = this.element.querySelectorAll(".u-legend .u-series");
-    series.forEach((one, i) => i > 0 && one.width === 0 && rows[i]?.remove()); // bounds of an interval need no name
+    series.forEach((one, i) => i > 0 && one.width === 0 && rows[i - 1]?.remove()); // bounds of an interval need no name; x has no row
   }
 
   resize(): void {
@@ -236,21 +243,40 @@ export function runPage(name: string, given: URLSearchParams): Page {
     stops.push(listen(`${path(run)}/live`, () => void load(), (away) => element.classList.toggle("away", away)));
   }
 
+  /** How a run stands, in a few lines. */
+  function lines(run: Whole): [string, string][] {
+    const done = run.total_rows ? ` (${percent(run.rows / run.total_rows)})` : "";
+    const found: [string, string][] = [
+      ["status", run.status + (run.message ? `: ${run.message}` : "")],
+      ["game", TITLES[run.game] ?? run.game],
+      ["rows", short.format(run.rows) + done],
+      ["step", short.format(run.step)],
+      ["rating", rating(run)],
+    ];
+    if (run.selfplay) found.push(["games", `${short.format(run.selfplay.games)}, ${short.format(run.selfplay.games_per_second)} a second`]);
+    const gpus = Object.entries<number>(run.hardware?.gpu_utilization_percent ?? {}).map(([gpu, busy]) => `, GPU ${gpu} ${busy.toFixed(0)} %`);
+    if (run.hardware) found.push(["machine", `CPU ${run.hardware.cpu_percent?.toFixed(0)} %, memory ${run.hardware.memory_percent?.toFixed(0)} %${gpus.join("")}`]);
+    if (run.workers) found.push(["workers", Object.entries(run.workers.active ?? {}).map(([role, count]) => `${count} ${role}`).join(", ") || "none"]);
+    return found;
+  }
+
+  function beside(all: Whole[]): HTMLElement {
+    const columns = all.map((run) => new Map(lines(run)));
+    const keys = [...new Set(columns.flatMap((column) => [...column.keys()]))];
+    const head = h("tr", {}, h("td"), ...all.map((run) => h("th", { scope: "col" }, h("a", { href: `#/watch/${encodeURIComponent(run.name)}` }, run.name))));
+    const rows = keys.map((key) => h("tr", {}, h("th", { scope: "row" }, key), ...columns.map((column) => h("td", { "data-fact": key }, column.get(key) ?? "–"))));
+    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs beside each other" }, h("table", {}, h("thead", {}, head), h("tbody", {}, ...rows)));
+  }
+
   async function refresh(): Promise<void> {
     try {
-      const run = await get<Standing & { alarms: any[]; hardware: any; workers: any; selfplay: any; replay: any; settings: string }>(path(name));
-      const done = run.total_rows ? ` (${percent(run.rows / run.total_rows)})` : "";
-      const lines: [string, string][] = [
-        ["status", run.status + (run.message ? `: ${run.message}` : "")],
-        ["game", TITLES[run.game] ?? run.game],
-        ["rows", short.format(run.rows) + done],
-        ["step", short.format(run.step)],
-        ["rating", rating(run)],
-      ];
-      if (run.selfplay) lines.push(["games", `${short.format(run.selfplay.games)}, ${short.format(run.selfplay.games_per_second)} a second`]);
-      if (run.hardware) lines.push(["machine", `CPU ${run.hardware.cpu_percent?.toFixed(0)} %, memory ${run.hardware.memory_percent?.toFixed(0)} %`]);
-      if (run.workers) lines.push(["workers", Object.entries(run.workers.active ?? {}).map(([role, count]) => `${count} ${role}`).join(", ") || "none"]);
-      const list = h("dl", {}, ...lines.flatMap(([key, words]) => [h("dt", {}, key), h("dd", { "data-fact": key }, words)]));
+      const all = await Promise.all(names.map((one) => get<Whole>(path(one))));
+      if (others.length) {
+        facts.replaceChildren(beside(all));
+        return;
+      }
+      const run = all[0];
+      const list = h("dl", {}, ...lines(run).flatMap(([key, words]) => [h("dt", {}, key), h("dd", { "data-fact": key }, words)]));
       const alarms = run.alarms.map((alarm) => h("p", { class: `alarm ${alarm.level}` }, `${alarm.name}: ${alarm.message} (${alarm.setting})`));
       facts.replaceChildren(list, ...alarms, h("details", {}, h("summary", {}, "Settings"), h("pre", {}, run.settings)));
       const running = run.status === "training" || run.status === "paused";

@@ -212,3 +212,22 @@ def test_dashboards_that_cannot_be_written_are_an_error_in_words(
     (tmp_path / "file").write_text("")
     assert run(["monitor", "dashboards", str(tmp_path / "file")]) == 2
     assert "cannot be written to" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus")
+def test_it_listens_on_the_other_loopback_address(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = shutil.which("prometheus", path=os.defpath + ":/usr/bin")
+    assert real is not None
+    (programs / "prometheus").symlink_to(real)
+    desk = Desk(tmp_path, "::1", "bgai")
+    monkeypatch.setattr("aleazero.monitor.programs._mlflow", lambda desk, port: None)
+    found = {service.name: service for service in up(desk, FREE)}["prometheus"]
+    try:
+        assert (found.url or "").startswith("http://[::1]:")
+        with urllib.request.urlopen(f"{found.url}/-/ready") as answer:
+            assert answer.status == 200
+    finally:
+        down(desk)

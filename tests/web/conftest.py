@@ -1,21 +1,39 @@
-"""A real server in a process of its own, on a free port, with folders of its own."""
+"""A real server in a process of its own, on a free port, with folders of its own; and a real browser."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 PATIENCE = float(os.environ.get("ALEA_PATIENCE", "180"))  # seconds; a busy machine is slow
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--font-render-hinting=none",
+    "--force-color-profile=srgb",
+    "--disable-lcd-text",
+]
+NewPage = Callable[..., Page]
 
 
 class Server:
@@ -24,6 +42,7 @@ class Server:
     def __init__(self, folder: Path, *options: str, port: str = "0") -> None:
         self.folder = folder
         env = {**os.environ, "ALEA_WEB_TABLES": str(folder / "tables"), "PYTHONUNBUFFERED": "1", "JAX_PLATFORMS": "cpu"}
+        env |= {"ALEA_BALATRO_PLAIN": "1"}  # compiled it does the same, and is compiled in other tests
         env.pop("ALEA_RUNS", None)
         command = [sys.executable, "-m", "aleazero.cli.main", "web", "--port", port, "--no-warm"]
         command += ["--runs", str(folder / "runs"), *options]
@@ -92,6 +111,34 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
 def client(server: Server) -> Generator[httpx.Client, None, None]:
     with server.client() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser, None, None]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def new_page(browser: Browser, server: Server) -> Generator[NewPage, None, None]:
+    """Pages that fail the test if anything is asked of another host, or a script fails."""
+    opened, trouble = [], []
+
+    def make(**options: Any) -> Page:
+        context = browser.new_context(**options)
+        context.set_default_timeout(PATIENCE * 1000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda request: request.url.startswith(server.url) or trouble.append(request.url))
+        opened.append(context)
+        return page
+
+    yield make
+    for context in opened:
+        context.close()
+    assert trouble == []
 
 
 def make_run(folder: Path, reports: int = 6) -> None:

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +199,16 @@ def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None
         assert second.stop() == 0
 
 
+def test_a_server_that_thinks_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    asked = {"game": "backgammon", "position": "4HPwATDgc/ABMA:31", "player": "bundled,ply=1", "rollout": 1296}
+    with serving(tmp_path) as server, server.client() as client, ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(client.post, "/api/analyse", json=asked)  # minutes of work
+        time.sleep(2)
+        assert server.stop() == 0
+        answer = None if waiting.exception(PATIENCE) else waiting.result()
+        assert answer is None or answer.status_code == 500  # it was never finished
+
+
 def test_a_page_that_is_not_built_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aleazero.web.app.STATIC", tmp_path)
     app = make_app(WebSettings(tmp_path / "tables", tmp_path / "runs"))
@@ -219,6 +234,16 @@ def test_with_a_token_nobody_comes_in_without_it(tmp_path: Path) -> None:
             assert client.get("/api/games", headers={"Authorization": f"Bearer {token}"}).status_code == 200
             assert client.get(f"/?token={token}").status_code == 303
             assert client.get("/api/games").status_code == 200  # by the cookie
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_the_other_loopback_address_is_ours_too(tmp_path: Path) -> None:
+    with serving(tmp_path, "--host", "::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        with server.client() as client:
+            own = {"Origin": server.url.rstrip("/")}
+            assert client.post("/api/balatro", json={"seed": "ALEA1234"}, headers=own).status_code == 201
+            assert client.get("/api/games", headers={"Host": "evil.example"}).status_code == 421
 
 
 # ---- watching
@@ -325,6 +350,7 @@ def test_a_search_tree_counts_its_visits(client: httpx.Client) -> None:
 def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: httpx.Client) -> None:
     run = client.post("/api/balatro", json={"seed": "ALEA1234"}).json()
     assert run["seed"] == "ALEA1234"
+    assert client.post(f"/api/balatro/{run['id']}/hint").json()["words"] == "select blind"
     blind = next(offer["action"] for offer in run["actions"] if offer["words"] == "select blind")
     dealt = client.post(f"/api/balatro/{run['id']}/act", json={"what": "act", "action": blind}).json()
     assert len(dealt["hand"]) == 8
@@ -334,9 +360,27 @@ def test_a_run_of_balatro_is_played_taken_back_and_kept(server: Server, client: 
     wrong = client.post(f"/api/balatro/{run['id']}/act", json={"what": "play", "cards": []})
     assert wrong.status_code == 400
     assert client.get(f"/api/balatro/{run['id']}").json()["score"] == played["score"]
-    hint = client.post(f"/api/balatro/{run['id']}/hint").json()
-    assert hint["words"]
     again = client.post(f"/api/balatro/{run['id']}/back").json()
     assert again["hand"] == dealt["hand"]
     assert client.get("/api/balatro/nothing").status_code == 404
     assert client.post("/api/balatro", json={"seed": "a b"}).status_code in (400, 422)
+
+
+TELL = """
+import json
+from aleazero.games.balatro import actions
+from aleazero.games.balatro.saved import SavedRun
+from aleazero.web.balatro_run import BalatroRun
+run = BalatroRun(SavedRun("ALEA1234"))
+run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
+subset = [int(bits) for bits in actions.SUBSETS].index(0b1001)
+print(json.dumps([run.tell(actions.A_DISCARD + subset), run.view()["hand"]]))
+"""
+
+
+def test_a_hint_names_the_cards_it_is_about() -> None:
+    env = {**os.environ, "ALEA_BALATRO_PLAIN": "1"}  # to compile it would take longer than all tests here
+    said = subprocess.run([sys.executable, "-c", TELL], env=env, capture_output=True, text=True, check=True)
+    told, cards = json.loads(said.stdout)
+    assert told["cards"] == [0, 3]
+    assert told["words"] == f"discard {cards[0]['text']} {cards[3]['text']}"

@@ -2,116 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-from collections.abc import Callable, Generator
+import re
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, expect
 
-from aleazero.web.app import STATIC
-from tests.web.conftest import PATIENCE, Server, make_run, report, serving
+from aleazero.runs import RunFolder
+from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
+from tests.web.pages import (
+    NEEDS,
+    click_move,
+    drag,
+    keep,
+    place,
+    show,
+    table,
+    until_shown,
+    until_version,
+    view,
+)
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PICTURES = os.environ.get("ALEA_PICTURES")  # a folder: what the tests see is kept there
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium: make programs"),
-    pytest.mark.skipif(not (STATIC / "index.html").is_file(), reason="the page is not built: make web"),
-]
-NewPage = Callable[..., Page]
-expect.set_options(timeout=PATIENCE * 1000)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser, None, None]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def new_page(browser: Browser, server: Server) -> Generator[NewPage, None, None]:
-    """Pages that fail the test if anything is asked of another host, or a script fails."""
-    opened, trouble = [], []
-
-    def make(**options: Any) -> Page:
-        context = browser.new_context(**options)
-        context.set_default_timeout(PATIENCE * 1000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda request: request.url.startswith(server.url) or trouble.append(request.url))
-        opened.append(context)
-        return page
-
-    yield make
-    for context in opened:
-        context.close()
-    assert trouble == []
-
-
-def table(client: httpx.Client, game: str, seats: list[str], **more: Any) -> str:
-    answer = client.post("/api/tables", json={"game": game, "seats": seats, **more})
-    assert answer.status_code == 201, answer.text
-    found: str = answer.json()["id"]
-    return found
-
-
-def view(client: httpx.Client, name: str) -> dict[str, Any]:
-    """What the server knows, once nobody thinks."""
-    end = time.monotonic() + PATIENCE
-    found: dict[str, Any] = client.get(f"/api/tables/{name}").json()
-    while found["thinking"] and time.monotonic() < end:
-        found = client.get(f"/api/tables/{name}", params={"after": found["version"]}).json()
-    return found
-
-
-def show(page: Page, server: Server, name: str) -> None:
-    page.goto(f"{server.url}#/table/{name}")
-    page.wait_for_selector("svg.board")
-
-
-def place(page: Page, name: str) -> Any:
-    return page.locator(f'[data-place="{name}"]')
-
-
-def until_shown(page: Page, moves: int) -> None:
-    expect(page.locator("ol.history li")).to_have_count(moves, timeout=PATIENCE * 1000)
-
-
-def until_version(page: Page, version: int) -> None:
-    """Until the page shows a table at least so new."""
-    page.wait_for_function(
-        f"() => Number(document.querySelector('section.table').dataset.version) >= {version}", timeout=PATIENCE * 1000
-    )
-
-
-def click_move(page: Page, move: dict[str, Any]) -> None:
-    if move["to"] is None:
-        page.locator(".moves button", has_text=move["name"]).click()
-        return
-    if move["from"] is not None:
-        place(page, move["from"]).click()
-    place(page, move["to"]).click()
-
-
-def keep(page: Page, name: str) -> None:
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=False)
+pytestmark = NEEDS
 
 
 def test_a_visitor_begins_a_game_and_it_is_drawn(new_page: NewPage, server: Server) -> None:
@@ -156,15 +69,6 @@ def test_quoridor_pawns_walk_and_walls_stand(new_page: NewPage, server: Server, 
         click_move(page, {"from": f"e{one - 1}", "to": f"e{one}", "name": ""})
         until_shown(page, moves := moves + 1)
     expect(page.locator(".status")).to_contain_text("Player 1 wins")
-
-
-def drag(page: Page, source: str, target: str) -> None:
-    boxes = [place(page, name).bounding_box() for name in (source, target)]
-    middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes if box]
-    page.mouse.move(*middles[0])
-    page.mouse.down()
-    page.mouse.move(*middles[1], steps=6)
-    page.mouse.up()
 
 
 def test_chess_is_played_by_drags_and_illegal_ones_are_refused(
@@ -274,6 +178,31 @@ def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Clie
     assert view(client, name)["history"][0]["name"] == "e4"
 
 
+def test_every_page_fits_a_phone(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    make_run(server.folder / "runs" / "narrow")
+    page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    places = {
+        "play/backgammon": "form.start",
+        "analyse?game=tictactoe&position=XX./OO./...&player=solver": "table.thought",
+        "watch": "table.runs",
+        "watch/narrow": ".chart canvas",
+        "balatro?seed=ALEA1234": "progress, .balatro .buttons",
+    }
+    for where, shown in places.items():
+        page.goto(f"{server.url}#/{where}")
+        page.wait_for_selector(shown)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= 360, where
+    show(page, server, name := table(client, "chess", ["human", "human"]))
+    for square in ("e2", "e4"):
+        place(page, square).tap()
+    until_shown(page, 1)
+    page.goto(f"{server.url}#/analyse?game=chess&position={view(client, name)['position']}&player=random")
+    page.wait_for_selector("svg.board")
+    page.get_by_role("button", name="Edit board").tap()
+    expect(page.locator(".verdict")).to_have_text("This position is legal.")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 360
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: httpx.Client, scheme: str) -> None:
     page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, color_scheme=scheme)
@@ -292,17 +221,6 @@ def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: htt
     assert (lightness[0] < lightness[1]) == (scheme == "dark")
 
 
-def test_a_position_is_analysed_and_shared(new_page: NewPage, server: Server) -> None:
-    page = new_page()
-    page.goto(f"{server.url}#/analyse?game=tictactoe&position=XX./OO./...&player=solver")
-    expect(page.locator("table.thought tbody tr").first).to_contain_text("c3")
-    page.get_by_role("button", name="c3", exact=True).click()
-    expect(page.locator("textarea[name=position]")).to_have_value("XXX/OO./...")
-    page.locator("textarea[name=position]").fill("nonsense")
-    page.get_by_role("button", name="Analyse").click()
-    expect(page.get_by_role("alert").first).to_contain_text("nonsense")
-
-
 def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> None:
     folder = server.folder / "runs" / "live"
     make_run(folder)
@@ -314,7 +232,61 @@ def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> N
     with (folder / "metrics.jsonl").open("a") as file:
         file.write(report(6))
     expect(page.locator("section.run")).to_have_attribute("data-reports", "14")
+    legends = page.locator(".chart", has_text="Score").locator(".u-legend")
+    expect(legends).to_contain_text("against random")
+    expect(legends).not_to_contain_text("high")
     keep(page, "watch")
+
+
+def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
+    for name in ("before", "after"):
+        make_run(server.folder / "runs" / name)
+    page = new_page()
+    page.goto(f"{server.url}#/watch")
+    for name in ("before", "after"):
+        page.get_by_label(f"compare {name}").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".facts thead th")).to_have_text(["before", "after"])
+    expect(page.locator('td[data-fact="rating"]')).to_have_text(["60.0 % against random"] * 2)
+    legend = page.locator(".chart", has_text="Score").locator(".u-legend .u-series")
+    expect(legend).to_have_count(2)
+    expect(page.locator('[data-do="stop"]')).to_have_count(0)
+
+
+def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server: Server) -> None:
+    folder = server.folder / "runs" / "asked"
+    make_run(folder)
+    page, asked, answers = new_page(), [], [False, True]
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        if answers.pop(0):
+            dialog.accept()
+        else:
+            dialog.dismiss()
+
+    page.on("dialog", answer)
+    with RunFolder(folder).held():
+        page.goto(f"{server.url}#/watch/asked")
+        page.locator('[data-do="stop"]').click()
+        expect(page.get_by_role("alert")).to_be_empty()
+        assert not RunFolder(folder).stop_file.exists()
+        page.locator('[data-do="stop"]').click()
+        expect(page.get_by_role("alert")).to_contain_text("the run stops")
+        assert RunFolder(folder).stop_file.exists()
+    assert asked == ["stop run asked?"] * 2
+
+
+def test_a_flag_falls_on_the_page(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    clock = {"seconds": 2, "increment": 0}
+    name, page = table(client, "chess", ["human", "human"], clock=clock), new_page()
+    show(page, server, name)
+    expect(page.locator('[data-clock="1"] .time')).to_have_text("2.0")
+    click_move(page, {"from": "e2", "to": "e4", "name": ""})
+    expect(page.locator('[data-clock="1"]')).to_have_class(re.compile("running"))
+    expect(page.locator(".status")).to_contain_text("White wins (on time)")
+    expect(page.locator('[data-clock="1"] .time')).to_have_text("0.0")
+    expect(page.locator(".place.movable")).to_have_count(0)
 
 
 def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: Path) -> None:
@@ -338,15 +310,15 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
 
 def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     page = new_page()
-    page.goto(f"{server.url}#/balatro")
-    page.get_by_label("Seed").fill("ALEA1234")
-    page.get_by_role("button", name="New run").click()
+    page.goto(f"{server.url}#/balatro?seed=alea1234")  # a seed can be shared
+    expect(page.get_by_label("Seed")).to_have_value("ALEA1234")
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
     for place_number in (0, 3):
         page.locator(f'[data-card="{place_number}"]').click()
     page.get_by_role("button", name="Play", exact=True).click()
     expect(page.locator(".account li").first).to_be_visible()
+    expect(page.locator(".tally")).to_contain_text(re.compile(r"\d+ . \d+ = \d+"))  # once all lines have come
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aleazero.core.errors import AleaError, NotationError
+from aleazero.web.feed import Watch
+from aleazero.web.hall import forget_oldest
 from aleazero.web.room import BATCH, Room
 from aleazero.web.rules import playable, rules_of
 from aleazero.web.table import HUMAN, NotNow, Record, Table
+from tests.web.conftest import make_run
 
 TWO = (HUMAN, HUMAN)
 
@@ -101,6 +105,7 @@ def test_backgammon_places_are_the_same_board_for_both_sides() -> None:
     assert board["points"][0] == -2
     assert board["points"][23] == 2
     assert board["pips"] == [167, 167]
+    assert table.view()["chance"] == "31"
     moves = {(move["from"], move["to"]) for move in table.moves()}
     assert ("1", "4") in moves  # seat 1 moves up
     assert ("17", "20") in moves
@@ -178,3 +183,22 @@ def test_answers_are_the_same_alone_and_together(tmp_path: Path) -> None:
         assert len({turn[0] for turn in alone}) > 1
     finally:
         room.close()
+
+
+def test_only_so_many_games_are_kept(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.json").write_text("{}")
+        os.utime(tmp_path / f"{number}.json", (number, number))
+    (tmp_path / "other").mkdir()
+    forget_oldest(tmp_path, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["4.json", "5.json", "other"]
+
+
+def test_reports_of_many_runs_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.web.feed.MOST_RECORDS", 25)
+    for name in "abcd":
+        make_run(tmp_path / name)  # 12 reports each
+    watch = Watch([tmp_path])
+    for run in watch.runs():
+        assert len(watch.feed(run).records) == 12
+    assert sum(len(feed.records) for feed in watch._feeds.values()) == 36  # the last one, and 24 of others

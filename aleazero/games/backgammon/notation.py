@@ -394,7 +394,7 @@ def _legal(game: Backgammon, state: Any) -> list[int]:
 
 
 def _apply(game: Backgammon, state: Any, action: int) -> Any:
-    return _jitted(game, "apply_action")(state, jnp.int32(action))
+    return _jitted(game, "apply_action")(state, np.int32(action))
 
 
 def _jitted(game: Backgammon, name: str) -> Any:
