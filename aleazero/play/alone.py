@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from aleazero.core.game import HostGame
+from aleazero.play.rewards import LAST_ANTE
 
 Choose = Callable[[Any, int], np.ndarray]
 """`choose(states, move) -> actions [B]`, all legal where a game is not over."""
@@ -33,9 +34,9 @@ class Alone:
 
     def details(self) -> dict[str, float]:
         """Means that a report may give."""
-        ante = self.measures.get("ante")
         found = {"decisions": float(self.decisions)}
-        if ante is not None:
+        if "ante" in self.measures:
+            ante = np.minimum(self.measures["ante"], LAST_ANTE)  # a won game ended where it was won
             found |= {"mean_ante": float(ante.mean()), "ante1_clear": float((ante > 1).mean())}
         return found
 
@@ -49,7 +50,7 @@ def play_alone(game: HostGame, choose: Choose, seeds: np.ndarray) -> Alone:
         if not moving.any():
             break
         actions = np.where(moving, choose(states, move), 0)
-        states = game.step_batch(states, actions, moving)
+        states = game.advance(states, actions, moving)
         points += np.where(moving, game.status(states).rewards[:, 0], 0.0)
         decisions += int(moving.sum())
     measures = game.measures(states)

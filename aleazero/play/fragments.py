@@ -36,6 +36,11 @@ class Lanes:
     ply: np.ndarray  # [b] int32: moves since the game began
     paid: np.ndarray  # [b] float64: the game's own points so far
 
+    @property
+    def at(self) -> slice:
+        """Where they lie among all lanes."""
+        return slice(int(self.numbers[0]), int(self.numbers[-1]) + 1)
+
 
 @dataclasses.dataclass(frozen=True)
 class Played:
@@ -129,20 +134,21 @@ class FragmentPlay:
                     asked = self._ask(weights, lanes, seed, first + late, late)
         buffers = self.buffers
         for lanes in games:
-            buffers.last[lanes.numbers] = self._value(weights, lanes.states)
+            buffers.last[lanes.at] = self._value(weights, lanes.states)
         return buffers, tally.played(self.moves * self.num_games)
 
     def _ask(self, weights: Weights, lanes: Lanes, seed: int, number: int, t: int) -> tuple[Array, ...]:
         """Sees the positions and has the device choose; nobody waits for it."""
-        buffers, places = self.buffers, lanes.numbers
-        legal, seen = self.game.legal_actions(lanes.states), self.game.observe(lanes.states)
-        stuck = ~legal.any(-1)
+        seen, legal = self.buffers.observation[t, lanes.at], self.buffers.legal[t, lanes.at]
+        self.game.observe_into(lanes.states, seen)  # type: ignore[arg-type]
+        legal[:] = self.game.legal_actions(lanes.states)  # type: ignore[index]
+        stuck = ~np.asarray(legal).any(-1)
         if stuck.any():
-            where = f"move {number}, lane {int(places[stuck.argmax()])}"
+            where = f"move {number}, lane {int(lanes.numbers[stuck.argmax()])}"
             raise GameContractError("legal_actions", f"{where}: no action is legal in a game that is not over")
-        buffers.observation[t, places], buffers.legal[t, places] = seen, legal
-        named = np.uint32(seed), np.uint32(number % 2**32), places
-        return _decide(self.evaluate, weights, seen, legal, *named)
+        return _decide(
+            self.evaluate, weights, seen, legal, np.uint32(seed), np.uint32(number % 2**32), lanes.numbers
+        )  # fmt: skip
 
     def _step(
         self,
@@ -163,7 +169,7 @@ class FragmentPlay:
             raise AleaError(f"move {number}, lane {lane}: the network's policy is not finite; look at its weights")
         if tally.teacher is not None:
             action = tally.teacher(lanes.states, (seed * 1_000_003 + number) * 1_009 + int(places[0]))
-        states = game.step_batch(lanes.states, action)
+        states = game.advance(lanes.states, action)
         status, after = game.status(states), dict(game.measures(states))
         ended, ply = status.terminated.copy(), lanes.ply + 1
         if tally.horizon < LAST_ANTE and "ante" in after:
@@ -180,7 +186,7 @@ class FragmentPlay:
         if truncated.any():
             rows["after"] = np.where(truncated, self._value(weights, states), 0.0)
         for name, row in rows.items():
-            getattr(buffers, name)[t, places] = row
+            getattr(buffers, name)[t, lanes.at] = row
         lanes.states, lanes.ply, lanes.paid = states, ply, lanes.paid + points
         over = ended | truncated
         tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after)
@@ -189,8 +195,7 @@ class FragmentPlay:
 
     def _restart(self, lanes: Lanes, over: np.ndarray, words: np.ndarray) -> None:
         """A new game in every lane that is over, from these words `[2, b]`."""
-        fresh = self.game.init_batch(_seeds(words)[over])
-        lanes.states = self.game.put(lanes.states, np.flatnonzero(over), fresh)
+        lanes.states = self.game.renew(lanes.states, np.flatnonzero(over), _seeds(words)[over])
         lanes.ply, lanes.paid = np.where(over, 0, lanes.ply).astype(np.int32), np.where(over, 0.0, lanes.paid)
 
     def _value(self, weights: Weights, states: Any) -> np.ndarray:

@@ -108,7 +108,7 @@ class Looking:
         brought, over, factor = np.zeros(len(lanes)), np.zeros(len(lanes), bool), 1.0
         for depth in range(self.config.depth):
             before = game.measures(now)
-            now = game.step_batch(now, np.where(over, 0, actions), ~over)
+            now = game.advance(now, np.where(over, 0, actions), ~over)
             status = game.status(now)
             terms = pay(self.rewards, self.gamma, status.rewards[:, 0], before, game.measures(now), status.terminated)
             brought += np.where(over, 0.0, factor * np.sum(list(terms.values()), axis=0))

@@ -64,7 +64,8 @@ class HostPlay:
             teacher=rollout.game.teacher(config.ppo.teacher) if taught else None,
         )
         self.move += rollout.moves
-        self._grow(played)
+        if not taught:  # how far a teacher comes says nothing of the policy
+            self._grow(played)
         self._sink.add(fragment)  # type: ignore[arg-type]
         return played
 

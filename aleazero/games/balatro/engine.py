@@ -318,7 +318,7 @@ class Batch:
 
     def take(self, lanes: np.ndarray) -> Batch:
         """Copies of the games of these lanes `[n]`, each as often as it is named."""
-        other = Batch._bare(self.states[lanes].copy().view(np.recarray), self.threads)
+        other = Batch._bare(self.states[lanes].view(np.recarray), self.threads)
         other.masks[:], other.over[:] = self.masks[lanes], self.over[lanes]
         return other
 

@@ -10,8 +10,8 @@ import pytest
 from aleazero.assemble_ppo import build_ppo_parts, host_game
 from aleazero.config import resolve
 from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.games.balatro import actions, entities, observe
-from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro import actions, entities, layout, observe
+from aleazero.games.balatro.engine import Batch, EngineError
 from aleazero.games.balatro.game import Balatro
 from aleazero.models import balatro as networks
 from aleazero.models.build import ModelConfig, build_model
@@ -123,6 +123,31 @@ def test_measures_and_lanes():
     np.testing.assert_array_equal(game.legal_actions(both)[1], game.legal_actions(played)[0])
     again = game.take(played, np.array([1, 1, 0]))
     assert game.snapshot(again) == [game.snapshot(played)[i] for i in (1, 1, 0)]
+
+
+def test_a_run_that_needs_more_room_than_there_is_ends():
+    """Training goes on with another; an action that is not legal is still an error."""
+    game = Balatro(rows=True)
+    full, chosen = game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND)
+    full.states["stream_key"][1] = 10**9  # all in use: the deck cannot be shuffled
+    after = game.step_batch(full, chosen)
+    assert after.states["error"].tolist() == [0, layout.ERR_STREAMS]
+    assert game.status(after).terminated.tolist() == [False, True]
+    assert game.legal_actions(after).any(1).tolist() == [True, False]
+    assert game.status(game.restore(game.snapshot(after))).terminated.tolist() == [False, True]
+    new = game.renew(after, np.array([1]), SEEDS[:1])
+    assert game.status(new).terminated.tolist() == [False, False]
+    with pytest.raises(EngineError, match="not legal"):
+        game.step_batch(new, np.array([999, 999]))
+
+
+def test_what_is_seen_can_be_written_where_it_is_wanted():
+    for game in (Balatro(rows=True), Balatro()):
+        states = game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))
+        room = np.full((4, *game.spec.observation_shape), 7, np.float32)
+        game.observe_into(states, room[1:3])
+        np.testing.assert_array_equal(room[1:3], game.observe(states))
+        assert (room[[0, 3]] == 7).all()
 
 
 def test_teachers_choose_what_is_legal_and_the_same_again():
