@@ -1,4 +1,4 @@
-"""Where the parts of a PPO run are joined: a host game, a network, fragments, a learner that uses them at once.
+"""Where the parts of a PPO run are joined: a game, a network, fragments, a learner that uses them at once.
 
 Beside `assemble`, for runs with `algorithm = "ppo"`; runtimes take it from here.
 """
@@ -20,8 +20,8 @@ from jax import Array
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
-from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.core.game import HostGame
+from aleazero.core.errors import AleaError, ConfigError, UnknownName
+from aleazero.core.game import Game, GameSpec, HostGame
 from aleazero.core.keys import Role, role_key
 from aleazero.core.records import Evaluate, Weights
 from aleazero.games.registry import make_game
@@ -31,12 +31,15 @@ from aleazero.observe.reports import NOBODY
 from aleazero.play.alone import Alone, Choose, play_alone
 from aleazero.play.fragments import FragmentPlay, Played
 from aleazero.play.lookahead import LookAhead, Looking
-from aleazero.players import check_game, find_checkpoint
+from aleazero.play.match import MatchResult, play_match
+from aleazero.play.selves import SelvesPlay
+from aleazero.players import check_game, find_checkpoint, make_player, network_player
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
 from aleazero.roles.ports import WeightStore
 from aleazero.roles.ppo import PpoLearner
 from aleazero.runs import find_run, runs_root
+from aleazero.search.settings import SearchConfig
 
 _COPIES = 3  # of a fragment: the buffers, the device's, and what an update gathers
 _BASE_BYTES = 2**30  # of a process with everything imported and compiled, weights and optimiser included
@@ -47,9 +50,9 @@ class PpoParts:
     """Everything a runtime needs to make roles of; `build_ppo_parts` makes it."""
 
     config: RunConfig
-    game: HostGame  # as ratings play it
+    game: HostGame | Game  # as ratings play it
     model: Model
-    rollout: FragmentPlay
+    rollout: FragmentPlay | SelvesPlay
 
     def make_learning(self, weights: WeightStore) -> tuple[Fifo, PpoLearner]:
         """An empty place for fragments, and the learner that takes them."""
@@ -82,10 +85,21 @@ class PpoParts:
         """What is said of a fragment was counted as it was played."""
         return played
 
-    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> Alone:
-        """Games of these weights alone, each move the likeliest; as many as the settings say."""
-        seeds = np.random.default_rng(self.config.seed).integers(0, 2**63, self.config.evaluate.games, np.uint64)
-        return play_alone(self.game, chooser(self.game, self.model, weights), seeds)
+    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> Alone | MatchResult:
+        """Games of these weights, each move the likeliest; as many as the settings say."""
+        config, settings = self.config, self.config.evaluate
+        if isinstance(self.game, HostGame):
+            seeds = np.random.default_rng(config.seed).integers(0, 2**63, settings.games, np.uint64)
+            return play_alone(self.game, chooser(self.game, self.model, weights), seeds)
+        player = network_player(self.game, self.model, weights, SearchConfig(kind="direct"), "self")
+        return play_match(
+            self.game,
+            player,
+            make_player(opponent, self.game, root),
+            pairs=settings.games // 2,
+            seed=config.seed,
+            opening_plies=settings.opening_plies,
+        )
 
     def slab_like(self) -> Any:
         """Nothing is kept of what was played."""
@@ -147,46 +161,69 @@ def host_game(name: str, kind: str) -> HostGame:
     """A host game as a network of this kind sees it."""
     game = make_game(name)
     if not isinstance(game, HostGame):
-        raise ConfigError(f"algorithm 'ppo' is for games that run on the host, and {name} does not; use 'search'")
+        raise ConfigError(f"{name} does not run on the host")
     return game.seen_by(kind)
 
 
-def build_ppo_parts(config: RunConfig) -> PpoParts:
-    """The parts of a run, checked against the game."""
-    game = host_game(config.game, config.model.kind)
-    practice = game.for_practice()
-    problems = problems_with(config, game)
+def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
+    """The parts of a run, checked against the game; `root` is where the runs are kept that opponents may name."""
+    game = make_game(config.game)
+    if isinstance(game, HostGame):
+        game = game.seen_by(config.model.kind)
+    problems = [*problems_with(config, game.spec), *_misfits(config, game, root)]
     if problems:
         raise ConfigError("\n".join(problems))
-    model = build_model(config.model, game.spec)
-    play = config.selfplay
-    rollout = FragmentPlay(
-        practice, model.evaluate, play.num_games, play.moves_per_rollout, config.rewards, config.ppo.gamma
-    )
+    model, play = build_model(config.model, game.spec), config.selfplay
+    sizes = play.num_games, play.moves_per_rollout
+    if isinstance(game, Game):
+        return PpoParts(config, game, model, SelvesPlay(game, model.evaluate, *sizes, config.ppo.opponents))
+    rollout = FragmentPlay(game.for_practice(), model.evaluate, *sizes, config.rewards, config.ppo.gamma)
     return PpoParts(config, game, model, rollout)
 
 
 def parts_of(config: RunConfig, root: Path | None = None) -> Parts | PpoParts:
     """The parts of a run, whatever its algorithm."""
-    return build_ppo_parts(config) if config.algorithm == "ppo" else build_parts(config, root=root)
+    return build_ppo_parts(config, root) if config.algorithm == "ppo" else build_parts(config, root=root)
 
 
-def problems_with(config: RunConfig, game: HostGame) -> list[str]:
-    """What does not fit the game, or the memory."""
-    spec = game.spec
-    found = config.model.problems_with(spec)
-    if spec.num_players != 1:
-        found.append(f"algorithm 'ppo' is for one player, and {spec.name} has {spec.num_players}")
-    found += config.rewards.problems_with(game.measures(game.init_batch(np.zeros(1, np.uint64))), spec.name)
+def _misfits(config: RunConfig, game: HostGame | Game, root: Path | None) -> list[str]:
+    """What the one kind of game or the other cannot do."""
+    found = []
+    if isinstance(game, HostGame):
+        if game.spec.num_players != 1:
+            found.append(f"algorithm 'ppo' plays host games for one, and {game.spec.name} has {game.spec.num_players}")
+        measured = game.measures(game.init_batch(np.zeros(1, np.uint64)))
+    else:
+        measured = {}
+    found += config.rewards.problems_with(measured, game.spec.name)
     if config.ppo.teacher:
         try:
+            if isinstance(game, Game):
+                raise UnknownName(f"teacher of {game.spec.name}", config.ppo.teacher, [])
             game.teacher(config.ppo.teacher)
         except UnknownName as error:
             found.append(f"ppo.teacher: {error}")
-    wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
-    if wrong:
-        found.append(f"evaluate.opponents is {wrong}; {spec.name} is for one: write {NOBODY!r}")
-    play = config.selfplay
+    if game.spec.num_players == 1:
+        wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
+        if wrong:
+            found.append(f"evaluate.opponents is {wrong}; {game.spec.name} is for one: write {NOBODY!r}")
+    elif isinstance(game, Game):
+        for opponent in config.evaluate.opponents:
+            try:
+                make_player(opponent, game, root)
+            except AleaError as error:
+                found.append(f"evaluate.opponents: {error}")
+    return found
+
+
+def problems_with(config: RunConfig, spec: GameSpec) -> list[str]:
+    """What does not fit the game's facts, or the memory."""
+    found, play, selves = config.model.problems_with(spec), config.selfplay, config.ppo.opponents
+    if bool(selves) != (spec.num_players > 1):
+        players = "two, who need some: write 8" if spec.num_players > 1 else "one, who has none: leave it 0"
+        found.append(f"ppo.opponents is {selves}; {spec.name} is for {players}")
+    elif selves and play.num_games % selves:
+        found.append(f"selfplay.num_games is {play.num_games}; it must be a multiple of ppo.opponents ({selves})")
     row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 32
     need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES
     cap = int(config.ppo.memory_gb * 2**30)

@@ -42,6 +42,8 @@ class PpoConfig:
     epochs: int = 4  # times that every row is learned from
     teacher: str = ""  # a baseline of the game that plays first, and is imitated; Balatro: greedy, expectimax
     teacher_rows: int = 0  # rows that it plays
+    opponents: int = 0  # past selves that a game for two is played against; games for one have none
+    opponents_every: int = 10  # iterations until the next is kept, in the oldest one's place
     memory_gb: float = 8.0  # that the process may take
 
     def problems(self) -> list[str]:
@@ -63,8 +65,11 @@ class PpoConfig:
         ]
         if self.teacher_rows < 0 or bool(self.teacher) != bool(self.teacher_rows):
             found.append(f"teacher is {self.teacher!r} and teacher_rows {self.teacher_rows}; give both, or neither")
-        if self.epochs < 1:
-            found.append(f"epochs is {self.epochs}; it must be at least 1")
+        found += [
+            f"{name} is {getattr(self, name)}; it must be at least {least}"
+            for name, least in (("epochs", 1), ("opponents", 0), ("opponents_every", 1))
+            if getattr(self, name) < least
+        ]
         return found
 
 

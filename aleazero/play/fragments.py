@@ -141,7 +141,7 @@ class FragmentPlay:
         """Sees the positions and has the device choose; nobody waits for it."""
         seen, legal = self.buffers.observation[t, lanes.at], self.buffers.legal[t, lanes.at]
         self.game.observe_into(lanes.states, seen)  # type: ignore[arg-type]
-        legal[:] = self.game.legal_actions(lanes.states)  # type: ignore[index]
+        legal[:] = self.game.legal_actions(lanes.states)
         stuck = ~np.asarray(legal).any(-1)
         if stuck.any():
             where = f"move {number}, lane {int(lanes.numbers[stuck.argmax()])}"

@@ -17,7 +17,8 @@ from aleazero.observe.reports import EvalReport, LearnReport, PpoReport, SelfPla
 from aleazero.play.fragments import Played
 from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
-from aleazero.runtimes.ppo import HostPlay, ppo_run, resident_bytes
+from aleazero.runtimes.ppo import ppo_run, resident_bytes
+from aleazero.runtimes.ppo_play import HostPlay
 from aleazero.runtimes.start import resume, start
 from tests.observe import examples
 from tests.runtimes.support import Recorder, StopAfter, differences, newest, programs, quick_programs  # noqa: F401
