@@ -6,39 +6,33 @@ Beside `assemble`, for runs with `algorithm = "ppo"`; runtimes take it from here
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
 from aleazero.core.game import Game, GameSpec, HostGame
 from aleazero.core.keys import Role, role_key
-from aleazero.core.records import Evaluate, Weights
+from aleazero.core.records import Weights
 from aleazero.games.registry import make_game
+from aleazero.host_players import chooser
 from aleazero.learn import ppo
 from aleazero.models.build import Model, build_model
 from aleazero.observe.reports import NOBODY
-from aleazero.play.alone import Alone, Choose, play_alone
+from aleazero.play.alone import Alone, play_alone
 from aleazero.play.fragments import FragmentPlay, Played
-from aleazero.play.lookahead import LookAhead, Looking
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.selves import SelvesPlay
-from aleazero.players import check_game, find_checkpoint, make_player, network_player
+from aleazero.players import make_player, network_player
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
 from aleazero.roles.ports import WeightStore
 from aleazero.roles.ppo import PpoLearner
-from aleazero.runs import find_run, runs_root
 from aleazero.search.settings import SearchConfig
 
 _COPIES = 3  # of a fragment: the buffers, the device's, and what an update gathers
@@ -89,8 +83,7 @@ class PpoParts:
         """Games of these weights, each move the likeliest; as many as the settings say."""
         config, settings = self.config, self.config.evaluate
         if isinstance(self.game, HostGame):
-            seeds = np.random.default_rng(config.seed).integers(0, 2**63, settings.games, np.uint64)
-            return play_alone(self.game, chooser(self.game, self.model, weights), seeds)
+            return play_alone(self.game, chooser(self.game, self.model, weights), choosing_seeds(config))
         player = network_player(self.game, self.model, weights, SearchConfig(kind="direct"), "self")
         return play_match(
             self.game,
@@ -106,63 +99,9 @@ class PpoParts:
         raise ConfigError("algorithm 'ppo' keeps no log of its games")
 
 
-def chooser(game: HostGame, model: Model, weights: Weights) -> Choose:
-    """The likeliest legal action of a network's policy."""
-
-    def choose(states: Any, move: int) -> np.ndarray:
-        legal = game.legal_actions(states)
-        return np.asarray(_likeliest(model.evaluate, weights, game.observe(states), legal))
-
-    return choose
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: Array) -> Array:
-    return jnp.argmax(jnp.where(legal, evaluate(weights, observation).logits, -jnp.inf), -1)
-
-
-def player_of(text: str, root: Path | None = None) -> Callable[[int], Choose]:
-    """Who `run:NAME[@STEP][,search[,candidates=N][,samples=N][,depth=N]]` is; the number is the player's own seed."""
-    name, *options = (part.strip() for part in text.split(","))
-    config, game, model, weights = load_player(name, root)
-    if not options:
-        return lambda seed: chooser(game, model, weights)
-    known = [field.name for field in dataclasses.fields(LookAhead)]
-    given: dict[str, int] = {}
-    for option in options if options[0] != "search" else options[1:]:
-        key, _, value = option.partition("=")
-        if key not in known:
-            raise UnknownName(f"option of player {text!r}", key, ["search", *known])
-        if not value.isdecimal():
-            raise ConfigError(f"player {text!r}: {key} is {value!r}; it must be a number")
-        given[key] = int(value)
-    looks = LookAhead(**given)
-    return lambda seed: Looking(game, model.evaluate, weights, config.rewards, config.ppo.gamma, looks, seed).choose
-
-
-def load_player(text: str, root: Path | None = None) -> tuple[RunConfig, HostGame, Model, Weights]:
-    """The network of a run, `run:NAME[@STEP]`, with its settings and the game as it sees it."""
-    kind, _, detail = text.partition(":")
-    name, _, step = detail.partition("@")
-    if kind != "run" or not name:
-        raise ConfigError(f"player {text!r} is no run: write run:NAME or run:NAME@STEP")
-    run = find_run(runs_root(root), name)
-    config = run.read_config()
-    if config.algorithm != "ppo":
-        raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
-    game = host_game(config.game, config.model.kind)
-    found = find_checkpoint(run.checkpoints, step)
-    check_game(found, game)
-    model = build_model(config.model, game.spec)
-    return config, game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
-
-
-def host_game(name: str, kind: str) -> HostGame:
-    """A host game as a network of this kind sees it."""
-    game = make_game(name)
-    if not isinstance(game, HostGame):
-        raise ConfigError(f"{name} does not run on the host")
-    return game.seen_by(kind)
+def choosing_seeds(config: RunConfig) -> np.ndarray:
+    """What the games of a run's own measurements are made from, `[N]` uint64: its best checkpoint is chosen by them."""
+    return np.random.default_rng(config.seed).integers(0, 2**63, config.evaluate.games, np.uint64)
 
 
 def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
@@ -177,7 +116,9 @@ def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
     sizes = play.num_games, play.moves_per_rollout
     if isinstance(game, Game):
         return PpoParts(config, game, model, SelvesPlay(game, model.evaluate, *sizes, config.ppo.opponents))
-    rollout = FragmentPlay(game.for_practice(), model.evaluate, *sizes, config.rewards, config.ppo.gamma)
+    rollout = FragmentPlay(
+        game.for_practice(), model.evaluate, *sizes, config.rewards, config.ppo.gamma, history=config.model.history
+    )
     return PpoParts(config, game, model, rollout)
 
 
@@ -195,6 +136,8 @@ def _misfits(config: RunConfig, game: HostGame | Game, root: Path | None) -> lis
         measured = game.measures(game.init_batch(np.zeros(1, np.uint64)))
     else:
         measured = {}
+        if config.model.history:
+            found.append(f"model.history is {config.model.history}; {game.spec.name} runs on the device: leave it 0")
     found += config.rewards.problems_with(measured, game.spec.name)
     if config.ppo.teacher:
         try:
@@ -224,7 +167,9 @@ def problems_with(config: RunConfig, spec: GameSpec) -> list[str]:
         found.append(f"ppo.opponents is {selves}; {spec.name} is for {players}")
     elif selves and play.num_games % selves:
         found.append(f"selfplay.num_games is {play.num_games}; it must be a multiple of ppo.opponents ({selves})")
-    row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 32
+    seen = 4 * math.prod(spec.observation_shape)
+    # The past is laid out once, for learning.
+    row = seen + spec.num_actions + 32 + seen * config.model.history // _COPIES
     need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES
     cap = int(config.ppo.memory_gb * 2**30)
     if need > cap:

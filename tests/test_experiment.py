@@ -511,3 +511,61 @@ def test_an_opponent_that_is_a_run_is_found_where_runs_are_kept(
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "experiments").glob("*.toml")), ids=lambda file: file.stem)
 def test_the_examples_could_start(file: Path) -> None:
     assert len(read_plan(file).seeds) > 1
+
+
+# ---- games for one
+
+
+ALONE = """
+name = "alone"
+game = "balatro"
+preset = "classic"
+seeds = [0]
+[base]
+total_rows = 64
+model = { width = 16 }
+selfplay = { num_games = 4, moves_per_rollout = 8 }
+learn = { batch_size = 16 }
+ppo = { epochs = 1 }
+evaluate = { every_rows = 32, games = 4 }
+[variants.classic]
+[variants.rows]
+preset = "quick"
+model = { width = 8, blocks = 0 }
+"""
+
+
+def test_runs_of_a_game_for_one_are_compared_by_how_far_they_came(tmp_path: Path) -> None:
+    file = tmp_path / "alone.toml"
+    file.write_text(ALONE)
+    plan = read_plan(file)
+    assert [measure.name for measure in plan.measures] == ["points", "wins", "mean ante", "ante-1 clear"]
+    assert [config.model.kind for config in plan.configs.values()] == ["balatro", "balatro_rows"]
+    result = run_experiment(plan, tmp_path / "out", "x", lambda line: None)
+    found = result["variants"]["rows"]["measures"]
+    assert 1 <= found["mean ante"]["final"]["low"] <= found["mean ante"]["final"]["value"] <= 8
+    assert 0 <= found["ante-1 clear"]["final"]["value"] <= 1
+    assert len(found["wins"]["curves"]["rows"]["mean"]) == 2
+    assert {"difference", "difference_in_time"} <= set(found["points"])
+    assert "ante-1 clear" in "\n".join(report(result))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('preset = "quick"', 'preset = "quik"'), "unknown preset 'quik'"),
+        (("seeds = [0]", 'seeds = [0]\nmeasure = ["random"]'), "balatro is for one: write 'nobody'"),
+        (("seeds = [0]", "seeds = [0]\nrate = true"), "balatro is not solved"),
+    ],
+)
+def test_what_a_game_for_one_cannot_be_asked(tmp_path: Path, change: tuple[str, str], said: str) -> None:
+    file = tmp_path / "alone.toml"
+    file.write_text(ALONE.replace(*change))
+    with pytest.raises(ConfigError, match=said):
+        read_plan(file)
+
+
+def test_the_experiment_of_the_results_can_be_run() -> None:
+    plan = read_plan(ROOT / "docs" / "results" / "experiments" / "balatro-ppo.toml")
+    assert list(plan.configs) == ["classic", "tuned"]
+    assert plan.configs["classic"].learn.batch_size == 128

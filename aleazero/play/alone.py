@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from aleazero.core.game import HostGame
+from aleazero.play.ratings import clustered_interval, wilson
 from aleazero.play.rewards import LAST_ANTE
 
 Choose = Callable[[Any, int], np.ndarray]
@@ -33,11 +34,15 @@ class Alone:
         return "nobody"
 
     def details(self) -> dict[str, float]:
-        """Means that a report may give."""
+        """Numbers that a report may give; means and shares with 95 % intervals, `NAME_low` and `NAME_high`."""
         found = {"decisions": float(self.decisions)}
         if "ante" in self.measures:
             ante = np.minimum(self.measures["ante"], LAST_ANTE)  # a won game ended where it was won
-            found |= {"mean_ante": float(ante.mean()), "ante1_clear": float((ante > 1).mean())}
+            for name, interval in (
+                ("mean_ante", clustered_interval(ante, np.arange(len(ante)))),
+                ("ante1_clear", wilson(int((ante > 1).sum()), len(ante))),
+            ):
+                found |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
         return found
 
 

@@ -15,7 +15,7 @@ from aleazero import checkpoint as checkpoints
 from aleazero.assemble_ppo import PpoParts
 from aleazero.core.records import Weights
 from aleazero.observe.alarms import Alarm, stale_weights
-from aleazero.play.fragments import ANTES, FragmentPlay, Lanes, Played
+from aleazero.play.fragments import ANTES, FragmentPlay, Played
 from aleazero.play.rewards import LAST_ANTE
 from aleazero.play.selves import BoutStats, SelvesPlay
 from aleazero.roles.ports import SourcedSink, WeightStore
@@ -98,8 +98,10 @@ class HostPlay(_Play):
     def arrays(self) -> dict[str, Any]:
         """The games in flight, as bytes one after another."""
         rows = [row for lanes in self.games for row in self._rollout.game.snapshot(lanes.states)]
+        past = {"past": np.concatenate([lanes.past.rows for lanes in self.games])} if self._rollout.history else {}
         return {
             "games": {
+                **past,
                 "bytes": np.frombuffer(b"".join(rows), np.uint8),
                 "lengths": np.array([len(row) for row in rows], np.int64),
                 "ply": np.concatenate([lanes.ply for lanes in self.games]),
@@ -121,11 +123,12 @@ class HostPlay(_Play):
         ends = np.cumsum(saved["lengths"])
         data = saved["bytes"].tobytes()
         rows = [data[end - size : end] for end, size in zip(ends, saved["lengths"], strict=True)]
-        game = self._rollout.game
-        self.games = [
-            Lanes(n, game.restore([rows[i] for i in n]), saved["ply"][n].copy(), saved["paid"][n].copy())
-            for n in (lanes.numbers for lanes in self.games)
-        ]
+        for lanes in self.games:
+            at = lanes.at
+            lanes.states = self._rollout.game.restore(rows[at])
+            lanes.ply, lanes.paid = saved["ply"][at].copy(), saved["paid"][at].copy()
+            if lanes.past.length:
+                lanes.past.rows = found.arrays["games/past"][at].copy()
 
 
 class DevicePlay(_Play):

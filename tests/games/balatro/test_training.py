@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from aleazero.assemble_ppo import build_ppo_parts, host_game
+from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import resolve
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions, entities, layout, observe
 from aleazero.games.balatro.engine import Batch, EngineError
 from aleazero.games.balatro.game import Balatro
+from aleazero.host_players import host_game
 from aleazero.models import balatro as networks
 from aleazero.models.build import ModelConfig, build_model
 from tests.games.conftest import quick_compile  # noqa: F401
