@@ -523,15 +523,14 @@ preset = "classic"
 seeds = [0]
 [base]
 total_rows = 64
-model = { width = 16 }
+model = { kind = "balatro", width = 16 }
 selfplay = { num_games = 4, moves_per_rollout = 8 }
 learn = { batch_size = 16 }
 ppo = { epochs = 1 }
 evaluate = { every_rows = 32, games = 4 }
 [variants.classic]
-[variants.rows]
+[variants.quick]
 preset = "quick"
-model = { width = 8, blocks = 0 }
 """
 
 
@@ -540,9 +539,9 @@ def test_runs_of_a_game_for_one_are_compared_by_how_far_they_came(tmp_path: Path
     file.write_text(ALONE)
     plan = read_plan(file)
     assert [measure.name for measure in plan.measures] == ["points", "wins", "mean ante", "ante-1 clear"]
-    assert [config.model.kind for config in plan.configs.values()] == ["balatro", "balatro_rows"]
+    assert [config.rewards.win for config in plan.configs.values()] == [0.0, 5.0]
     result = run_experiment(plan, tmp_path / "out", "x", lambda line: None)
-    found = result["variants"]["rows"]["measures"]
+    found = result["variants"]["quick"]["measures"]
     assert 1 <= found["mean ante"]["final"]["low"] <= found["mean ante"]["final"]["value"] <= 8
     assert 0 <= found["ante-1 clear"]["final"]["value"] <= 1
     assert len(found["wins"]["curves"]["rows"]["mean"]) == 2

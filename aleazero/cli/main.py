@@ -463,11 +463,17 @@ def runs_delete(
 
 
 @app.command
-def status(name: SomeRun = None, *, runs: Runs = None, as_json: Json = False) -> int:
+def status(
+    name: SomeRun = None,
+    *,
+    memory: Annotated[bool, Parameter(negative="", help="What its process holds in memory, too.")] = False,
+    runs: Runs = None,
+    as_json: Json = False,
+) -> int:
     """Show a run's state, how far it is, and its workers."""
     from aleazero.cli import status as command
 
-    return command.status(name, runs, as_json)
+    return command.status(name, runs, as_json, memory)
 
 
 @runs_app.command(name="compare")
@@ -515,6 +521,9 @@ def bench(
     ],
     *,
     game: GameName = "backgammon",
+    games: Annotated[
+        int | None, Parameter(help="selfplay of host games: until so many are over; 100 if left out.")
+    ] = None,
     batch_sizes: Annotated[str | None, Parameter(help="As in 1,4,8; some that suit the machine if left out.")] = None,
     single_batch: Annotated[int | None, Parameter(help="One batch size.")] = None,
     discover: Annotated[
@@ -561,6 +570,7 @@ def bench(
     return command.bench(
         kind=kind,
         game=game,
+        games=games,
         batch_sizes=batch_sizes,
         single_batch=single_batch,
         discover=discover,

@@ -5,9 +5,6 @@ Knows the parts of such a run and what of them belongs into checkpoints and repo
 
 from __future__ import annotations
 
-import os
-import resource
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import numpy as np
 from aleazero.assemble_ppo import PpoParts
 from aleazero.learn.ppo import PpoStats
 from aleazero.observe.alarms import Alarm, non_finite
+from aleazero.observe.hardware import resident_bytes
 from aleazero.observe.reports import LearnReport, PpoReport, SelfPlayReport
 from aleazero.observe.sink import Sink
 from aleazero.play.fragments import Played
@@ -148,15 +146,6 @@ class PpoDigest:
             memory_bytes=resident_bytes(),
             memory_cap_bytes=int(self._config.ppo.memory_gb * 2**30),
         )
-
-
-def resident_bytes() -> int:
-    """What this process holds in memory now; the most it ever held, where the system does not say more."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
 
 
 def ppo_run(parts: PpoParts, folder: RunFolder, sink: Sink, *, root: Path | None = None) -> LocalRun:
