@@ -94,7 +94,7 @@ def player_of(text: str, game: str, root: Path | None = None) -> Callable[[int],
 def load_player(text: str, game: str, root: Path | None = None) -> HostNetwork:
     """The network that a string without options names."""
     kind, _, detail = text.partition(":")
-    if kind not in NETWORKS or (kind == "bundled") == bool(detail):
+    if kind not in NETWORKS or (kind == "bundled") == bool(detail.partition("@")[0]):
         raise ConfigError(f"player {text!r} names no network: write run:NAME, run:NAME@STEP, path:FOLDER or bundled")
     if kind == "run":
         return _of_run(detail, text, root)
@@ -119,7 +119,8 @@ def export_facts(config: RunConfig) -> dict[str, Any]:
 def run_of(text: str, root: Path | None = None) -> RunConfig | None:
     """The settings of the run that a player string names, if it names one."""
     kind, _, detail = text.strip().partition(",")[0].partition(":")
-    return find_run(runs_root(root), detail.partition("@")[0]).read_config() if kind == "run" else None
+    name = detail.partition("@")[0] if kind == "run" else ""
+    return find_run(runs_root(root), name).read_config() if name else None
 
 
 def _of_run(detail: str, text: str, root: Path | None) -> HostNetwork:

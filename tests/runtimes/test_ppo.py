@@ -121,7 +121,7 @@ def test_cartpole_is_learned_a_little(tmp_path):
 BOARD = (
     *("total_rows=1024", "model.width=16", "model.blocks=1", "selfplay.num_games=16", "selfplay.moves_per_rollout=8"),
     *("learn.batch_size=64", "ppo.epochs=1", "ppo.opponents=2", "ppo.opponents_every=2", "evaluate.games=4"),
-    *("evaluate.opponents=random", "evaluate.every_rows=0", "checkpoint.every_rows=0", "observe.every_seconds=0"),
+    *("evaluate.opponents=random", "evaluate.every_rows=0", "observe.every_seconds=0"),
 )
 
 
