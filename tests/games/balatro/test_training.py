@@ -11,7 +11,7 @@ from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import resolve
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions, entities, layout, observe
-from aleazero.games.balatro.engine import Batch, EngineError
+from aleazero.games.balatro.engine import Batch, EngineError, seed_rows, seed_text
 from aleazero.games.balatro.game import Balatro
 from aleazero.host_players import host_game
 from aleazero.models import balatro as networks
@@ -174,3 +174,9 @@ def test_presets_fit_and_the_classic_one_is_what_it_says():
     ppo = classic.ppo
     assert (ppo.gamma, ppo.gae_lambda, ppo.clip, ppo.value_clip) == (0.99, 0.95, 0.2, 10)
     assert (ppo.entropy.start, ppo.epochs, ppo.kl_target, ppo.memory_gb) == (0.01, 30, 0.02, 8)
+
+
+def test_many_numbers_are_spelled_as_one_is():
+    numbers = np.array([0, 1, 34, 35, 2**40 + 17, 2**63 + 5, 2**64 - 1], np.uint64)
+    spelled = [bytes(row.astype(np.uint8)).decode() for row in seed_rows(numbers)]
+    assert spelled == [seed_text(int(number)) for number in numbers]
