@@ -131,8 +131,10 @@ def test_where_the_time_goes_is_told(runs: Path, capsys: pytest.CaptureFixture[s
     sets = [part for key, value in TINY.items() for part in ("--set", f"{key}={value}")]
     line = ["train", "balatro", "--preset", "classic", "--runs", str(runs), "--name", "timed", "--profile", "--json"]
     assert run([*line, *sets, "--set", "total_rows=1000"]) == 0
-    shares = json.loads(capsys.readouterr().out)["profile"]
-    assert shares
+    found = json.loads(capsys.readouterr().out)["profile"]
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    assert {"network", "update"} <= found["shares"].keys()
+    assert 0 < found["device_share"] <= 1
 
 
 def test_self_play_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
