@@ -1,4 +1,4 @@
-"""Where the parts of a PPO run are joined: a host game, a network, fragments, a learner that uses them at once.
+"""Where the parts of a PPO run are joined: a game, a network, fragments, a learner that uses them at once.
 
 Beside `assemble`, for runs with `algorithm = "ppo"`; runtimes take it from here.
 """
@@ -6,37 +6,34 @@ Beside `assemble`, for runs with `algorithm = "ppo"`; runtimes take it from here
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
-from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.core.game import HostGame
+from aleazero.core.errors import AleaError, ConfigError, UnknownName
+from aleazero.core.game import Game, GameSpec, HostGame
 from aleazero.core.keys import Role, role_key
-from aleazero.core.records import Evaluate, Weights
+from aleazero.core.records import Weights
 from aleazero.games.registry import make_game
+from aleazero.host_players import chooser
 from aleazero.learn import ppo
 from aleazero.models.build import Model, build_model
 from aleazero.observe.reports import NOBODY
-from aleazero.play.alone import Alone, Choose, play_alone
+from aleazero.play.alone import Alone, play_alone
 from aleazero.play.fragments import FragmentPlay, Played
-from aleazero.play.lookahead import LookAhead, Looking
-from aleazero.players import check_game, find_checkpoint
+from aleazero.play.match import MatchResult, play_match
+from aleazero.play.selves import SelvesPlay
+from aleazero.players import make_player, network_player
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
 from aleazero.roles.ports import WeightStore
 from aleazero.roles.ppo import PpoLearner
-from aleazero.runs import find_run, runs_root
+from aleazero.search.settings import SearchConfig
 
 _COPIES = 3  # of a fragment: the buffers, the device's, and what an update gathers
 _BASE_BYTES = 2**30  # of a process with everything imported and compiled, weights and optimiser included
@@ -47,9 +44,9 @@ class PpoParts:
     """Everything a runtime needs to make roles of; `build_ppo_parts` makes it."""
 
     config: RunConfig
-    game: HostGame  # as ratings play it
+    game: HostGame | Game  # as ratings play it
     model: Model
-    rollout: FragmentPlay
+    rollout: FragmentPlay | SelvesPlay
 
     def make_learning(self, weights: WeightStore) -> tuple[Fifo, PpoLearner]:
         """An empty place for fragments, and the learner that takes them."""
@@ -82,112 +79,97 @@ class PpoParts:
         """What is said of a fragment was counted as it was played."""
         return played
 
-    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> Alone:
-        """Games of these weights alone, each move the likeliest; as many as the settings say."""
-        seeds = np.random.default_rng(self.config.seed).integers(0, 2**63, self.config.evaluate.games, np.uint64)
-        return play_alone(self.game, chooser(self.game, self.model, weights), seeds)
+    def play_match(self, weights: Weights, opponent: str, root: Path | None) -> Alone | MatchResult:
+        """Games of these weights, each move the likeliest; as many as the settings say."""
+        config, settings = self.config, self.config.evaluate
+        if isinstance(self.game, HostGame):
+            return play_alone(self.game, chooser(self.game, self.model, weights), choosing_seeds(config))
+        player = network_player(self.game, self.model, weights, SearchConfig(kind="direct"), "self")
+        return play_match(
+            self.game,
+            player,
+            make_player(opponent, self.game, root),
+            pairs=settings.games // 2,
+            seed=config.seed,
+            opening_plies=settings.opening_plies,
+        )
 
     def slab_like(self) -> Any:
         """Nothing is kept of what was played."""
         raise ConfigError("algorithm 'ppo' keeps no log of its games")
 
 
-def chooser(game: HostGame, model: Model, weights: Weights) -> Choose:
-    """The likeliest legal action of a network's policy."""
-
-    def choose(states: Any, move: int) -> np.ndarray:
-        legal = game.legal_actions(states)
-        return np.asarray(_likeliest(model.evaluate, weights, game.observe(states), legal))
-
-    return choose
+def choosing_seeds(config: RunConfig) -> np.ndarray:
+    """What the games of a run's own measurements are made from, `[N]` uint64: its best checkpoint is chosen by them."""
+    return np.random.default_rng(config.seed).integers(0, 2**63, config.evaluate.games, np.uint64)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: Array) -> Array:
-    return jnp.argmax(jnp.where(legal, evaluate(weights, observation).logits, -jnp.inf), -1)
-
-
-def player_of(text: str, root: Path | None = None) -> Callable[[int], Choose]:
-    """Who `run:NAME[@STEP][,search[,candidates=N][,samples=N][,depth=N]]` is; the number is the player's own seed."""
-    name, *options = (part.strip() for part in text.split(","))
-    config, game, model, weights = load_player(name, root)
-    if not options:
-        return lambda seed: chooser(game, model, weights)
-    known = [field.name for field in dataclasses.fields(LookAhead)]
-    given: dict[str, int] = {}
-    for option in options if options[0] != "search" else options[1:]:
-        key, _, value = option.partition("=")
-        if key not in known:
-            raise UnknownName(f"option of player {text!r}", key, ["search", *known])
-        if not value.isdecimal():
-            raise ConfigError(f"player {text!r}: {key} is {value!r}; it must be a number")
-        given[key] = int(value)
-    looks = LookAhead(**given)
-    return lambda seed: Looking(game, model.evaluate, weights, config.rewards, config.ppo.gamma, looks, seed).choose
-
-
-def load_player(text: str, root: Path | None = None) -> tuple[RunConfig, HostGame, Model, Weights]:
-    """The network of a run, `run:NAME[@STEP]`, with its settings and the game as it sees it."""
-    kind, _, detail = text.partition(":")
-    name, _, step = detail.partition("@")
-    if kind != "run" or not name:
-        raise ConfigError(f"player {text!r} is no run: write run:NAME or run:NAME@STEP")
-    run = find_run(runs_root(root), name)
-    config = run.read_config()
-    if config.algorithm != "ppo":
-        raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
-    game = host_game(config.game, config.model.kind)
-    found = find_checkpoint(run.checkpoints, step)
-    check_game(found, game)
-    model = build_model(config.model, game.spec)
-    return config, game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
-
-
-def host_game(name: str, kind: str) -> HostGame:
-    """A host game as a network of this kind sees it."""
-    game = make_game(name)
-    if not isinstance(game, HostGame):
-        raise ConfigError(f"algorithm 'ppo' is for games that run on the host, and {name} does not; use 'search'")
-    return game.seen_by(kind)
-
-
-def build_ppo_parts(config: RunConfig) -> PpoParts:
-    """The parts of a run, checked against the game."""
-    game = host_game(config.game, config.model.kind)
-    practice = game.for_practice()
-    problems = problems_with(config, game)
+def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
+    """The parts of a run, checked against the game; `root` is where the runs are kept that opponents may name."""
+    game = make_game(config.game)
+    if isinstance(game, HostGame):
+        game = game.seen_by(config.model.kind)
+    problems = [*problems_with(config, game.spec), *_misfits(config, game, root)]
     if problems:
         raise ConfigError("\n".join(problems))
-    model = build_model(config.model, game.spec)
-    play = config.selfplay
+    model, play = build_model(config.model, game.spec), config.selfplay
+    sizes = play.num_games, play.moves_per_rollout
+    if isinstance(game, Game):
+        return PpoParts(config, game, model, SelvesPlay(game, model.evaluate, *sizes, config.ppo.opponents))
     rollout = FragmentPlay(
-        practice, model.evaluate, play.num_games, play.moves_per_rollout, config.rewards, config.ppo.gamma
+        game.for_practice(), model.evaluate, *sizes, config.rewards, config.ppo.gamma, history=config.model.history
     )
     return PpoParts(config, game, model, rollout)
 
 
 def parts_of(config: RunConfig, root: Path | None = None) -> Parts | PpoParts:
     """The parts of a run, whatever its algorithm."""
-    return build_ppo_parts(config) if config.algorithm == "ppo" else build_parts(config, root=root)
+    return build_ppo_parts(config, root) if config.algorithm == "ppo" else build_parts(config, root=root)
 
 
-def problems_with(config: RunConfig, game: HostGame) -> list[str]:
-    """What does not fit the game, or the memory."""
-    spec = game.spec
-    found = config.model.problems_with(spec)
-    if spec.num_players != 1:
-        found.append(f"algorithm 'ppo' is for one player, and {spec.name} has {spec.num_players}")
-    found += config.rewards.problems_with(game.measures(game.init_batch(np.zeros(1, np.uint64))), spec.name)
+def _misfits(config: RunConfig, game: HostGame | Game, root: Path | None) -> list[str]:
+    """What the one kind of game or the other cannot do."""
+    found = []
+    if isinstance(game, HostGame):
+        if game.spec.num_players != 1:
+            found.append(f"algorithm 'ppo' plays host games for one, and {game.spec.name} has {game.spec.num_players}")
+        measured = game.measures(game.init_batch(np.zeros(1, np.uint64)))
+    else:
+        measured = {}
+        if config.model.history:
+            found.append(f"model.history is {config.model.history}; {game.spec.name} runs on the device: leave it 0")
+    found += config.rewards.problems_with(measured, game.spec.name)
     if config.ppo.teacher:
         try:
+            if isinstance(game, Game):
+                raise UnknownName(f"teacher of {game.spec.name}", config.ppo.teacher, [])
             game.teacher(config.ppo.teacher)
         except UnknownName as error:
             found.append(f"ppo.teacher: {error}")
-    wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
-    if wrong:
-        found.append(f"evaluate.opponents is {wrong}; {spec.name} is for one: write {NOBODY!r}")
-    play = config.selfplay
-    row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 32
+    if game.spec.num_players == 1:
+        wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
+        if wrong:
+            found.append(f"evaluate.opponents is {wrong}; {game.spec.name} is for one: write {NOBODY!r}")
+    elif isinstance(game, Game):
+        for opponent in config.evaluate.opponents:
+            try:
+                make_player(opponent, game, root)
+            except AleaError as error:
+                found.append(f"evaluate.opponents: {error}")
+    return found
+
+
+def problems_with(config: RunConfig, spec: GameSpec) -> list[str]:
+    """What does not fit the game's facts, or the memory."""
+    found, play, selves = config.model.problems_with(spec), config.selfplay, config.ppo.opponents
+    if bool(selves) != (spec.num_players > 1):
+        players = "two, who need some: write 8" if spec.num_players > 1 else "one, who has none: leave it 0"
+        found.append(f"ppo.opponents is {selves}; {spec.name} is for {players}")
+    elif selves and play.num_games % selves:
+        found.append(f"selfplay.num_games is {play.num_games}; it must be a multiple of ppo.opponents ({selves})")
+    seen = 4 * math.prod(spec.observation_shape)
+    # The past is laid out once, for learning.
+    row = seen + spec.num_actions + 32 + seen * config.model.history // _COPIES
     need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES
     cap = int(config.ppo.memory_gb * 2**30)
     if need > cap:

@@ -157,4 +157,4 @@ def _write_onnx(path: Path, model: Model, weights: Weights) -> None:
         policy = {} if output.logits is None else {"policy_logits": output.logits}
         return policy | {"opinion": plain.opinion_of(output)}
 
-    export_onnx(network, model.spec.observation_shape, path, metadata={"game": model.spec.name})
+    export_onnx(network, model.input_shape, path, metadata={"game": model.spec.name})

@@ -1,6 +1,6 @@
 """Players from strings: `KIND[:key=value;key=value]`, and after commas how a network looks ahead.
 
-    random    solver    bundled    run:NAME[@STEP]    path:FOLDER    registry:NAME[@ALIAS]
+    random    solver    bundled    run:NAME[@STEP]    run:NAME@best    path:FOLDER    registry:NAME[@ALIAS]
     ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
     stockfish:nodes=100    stockfish:skill=0,depth=1    eps15                             (chess)
@@ -247,7 +247,7 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
     return config
 
 
-def bundled_folder(game: Game) -> Path | None:
+def bundled_folder(game: Game | HostGame) -> Path | None:
     """The network that comes with the package for a game; None where there is none."""
     folder = Path(str(resources.files("aleazero") / "bundled" / game.spec.name))
     return folder if (folder / "manifest.json").is_file() else None
@@ -311,18 +311,23 @@ def load_run_weights(name_and_step: str, game: Game, root: Path | None = None) -
 
 
 def find_checkpoint(root: Path, step: str) -> checkpoints.Checkpoint:
-    """A checkpoint by step, or the newest intact one if no step is named."""
+    """A checkpoint by step, the one that its run measured best ("best"), or the newest intact one if none is named."""
     known = checkpoints.steps(root)
-    if step:
+    if step and step != "best":
         if not step.isdecimal() or int(step) not in known:
-            raise UnknownName(f"checkpoint in {root}", step, [str(s) for s in known])
+            raise UnknownName(f"checkpoint in {root}", step, ["best", *(str(s) for s in known)])
         return checkpoints.read(root / f"{int(step):012d}")
     import logging
 
     found = checkpoints.newest(root, logging.getLogger(__name__).warning)
     if found is None:
         raise ConfigError(f"{root} holds no usable checkpoint yet")
-    return found
+    if step != "best":
+        return found
+    best = found.facts.get("best")
+    if not best:
+        raise ConfigError(f"{root}: the run has not measured itself yet, so none is its best; name a step")
+    return checkpoints.read(root / f"{int(best[1]):012d}")
 
 
 def check_game(found: checkpoints.Checkpoint, game: Game | HostGame) -> None:

@@ -76,3 +76,24 @@ def last_ratings(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             keys = ("opponent", "step", "rows", "games", "score", "score_low", "score_high")
             by_opponent[record["opponent"]] = {key: record[key] for key in keys}
     return list(by_opponent.values())
+
+
+def memory_of(records: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None] | None:
+    """What a run's process holds in memory, by its reports; None where none of them says.
+
+    Growth is by the second half of its time: before that it is filling its buffers.
+    """
+    fields = {"ppo": "memory_bytes", "hardware": "process_memory_bytes"}
+    seen = [(r["seconds"], r[fields[r["kind"]]]) for r in records if r.get("kind") in fields]
+    if not seen:
+        return None
+    cap = next((r["memory_cap_bytes"] for r in reversed(records) if r.get("kind") == "ppo"), None)
+    end = max(seconds for seconds, _ in seen)
+    late = [point for point in seen if point[0] >= end / 2]
+    hours = (late[-1][0] - late[0][0]) / 3600
+    return {
+        "bytes": seen[-1][1],
+        "most_bytes": max(held for _, held in seen),
+        "cap_bytes": cap,
+        "growth_bytes_per_hour": (late[-1][1] - late[0][1]) / hours if hours > 0 else None,
+    }

@@ -60,26 +60,32 @@ def evaluate(
     *,
     games: int,
     seed: int,
-    seeds: Path | None,
+    seeds: str | None,
     record: Path | None,
     as_json: bool,
     runs: Path | None = None,
 ) -> int:
-    """Plays runs and says how far the player comes."""
+    """Plays runs and says how far the player comes; `seeds` is a file of them, or how many are drawn by `seed`."""
+    from aleazero.host_players import is_network
+
+    network = is_network(player)
+    if seeds is not None and seeds.isdecimal():
+        games, seeds = int(seeds), None
     if not 1 <= games <= MOST_RUNS:
         raise ConfigError(f"games is {games}; it must be at least 1 and at most {MOST_RUNS}")
     if seed < 0:
         raise ConfigError(f"seed is {seed}; it must be 0 or more")
     if record is not None:
         raise ConfigError("record is not for balatro: keep the output of --json")
-    wanted = _read_seeds(seeds) if seeds else numbered_seeds(games, seed)
+    wanted = _read_seeds(Path(seeds)) if seeds else numbered_seeds(games, seed)
+    _refuse_chosen_by(wanted, player, runs)
     short = sum(len(text) < RATED for text in wanted)
-    if player.startswith("run:") and short:
+    if network and short:
         print(
             f"alea: {short} of the seeds have fewer than {RATED} characters: training may have seen them",
             file=sys.stderr,
         )
-    make = _network(player, runs) if player.startswith("run:") else make_chooser
+    make = _network(player, runs) if network else make_chooser
     play_runs(player, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
     played = play_runs(player, wanted, seed=seed, make=make)
     report = run_report(player, played)
@@ -95,12 +101,29 @@ def evaluate(
     return 0
 
 
+def _refuse_chosen_by(seeds: list[str], player: str, runs: Path | None) -> None:
+    """A run's best checkpoint is chosen by some seeds: on those it looks better than it is."""
+    from aleazero.assemble_ppo import choosing_seeds
+    from aleazero.host_players import run_of
+
+    config = run_of(player, runs)
+    if config is None:
+        return
+    chosen_by = {seed_text(int(number)) for number in choosing_seeds(config)}
+    both = [seed for seed in seeds if seed in chosen_by]
+    if both:
+        raise ConfigError(
+            f"{len(both)} of the seeds, {both[0]} first, are those that {player} chose its best checkpoint by; rate it "
+            "on others: leave them out"
+        )
+
+
 def _network(player: str, root: Path | None) -> Callable[[str, int, int], Choose]:
     """How the network of a run chooses."""
-    from aleazero.assemble_ppo import player_of
+    from aleazero.host_players import player_of
 
     keep_compiled_programs()
-    made = player_of(player, root)
+    made = player_of(player, NAME, root)
 
     def make(text: str, seed: int, count: int) -> Choose:
         choose, moves = made(seed), itertools.count()

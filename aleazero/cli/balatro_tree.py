@@ -13,7 +13,8 @@ NAME = "balatro"
 balatro_app = App(name=NAME, help="Balatro, unofficial: play, measure, fuzz.")
 
 Seeds = Annotated[
-    Path | None, Parameter(name="--seeds", help="Balatro: a file of the runs' seeds, one a line, in place of --seed.")
+    str | None,
+    Parameter(name="--seeds", help="Balatro: a file of the runs' seeds, one a line; or how many, drawn by --seed."),
 ]
 Deck = Annotated[str, Parameter(help="A deck's name.")]
 Stake = Annotated[str, Parameter(help="A stake's name.")]

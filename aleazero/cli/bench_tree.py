@@ -32,6 +32,9 @@ def bench(
     ],
     *,
     game: GameName = "backgammon",
+    games: Annotated[
+        int | None, Parameter(help="selfplay of host games: until so many are over; 100 if left out.")
+    ] = None,
     batch_sizes: Annotated[str | None, Parameter(help="As in 1,4,8; some that suit the machine if left out.")] = None,
     single_batch: Annotated[int | None, Parameter(help="One batch size.")] = None,
     discover: Annotated[
@@ -78,6 +81,7 @@ def bench(
     return command.bench(
         kind=kind,
         game=game,
+        games=games,
         batch_sizes=batch_sizes,
         single_batch=single_batch,
         discover=discover,

@@ -8,6 +8,9 @@ from typing import Any
 from aleazero import __version__, export
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import game_of
+from aleazero.core.game import HostGame
+from aleazero.games.registry import make_game
+from aleazero.host_players import export_facts, load_player
 from aleazero.players import find_checkpoint, load_run_weights
 from aleazero.runs import find_run, runs_root
 
@@ -17,11 +20,16 @@ def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_
     name, _, step = run.partition("@")
     root = runs_root(runs)
     folder = find_run(root, name)
-    game_name = folder.read_config().game
-    game = game_of(game_name)
+    config = folder.read_config()
+    game_name = config.game
     found = find_checkpoint(folder.checkpoints, step)
-    model, weights = load_run_weights(f"{name}@{found.step}", game, root)
     facts = {"run": folder.name, "step": found.step, "rows": found.facts["rows"], "package_version": __version__}
+    if isinstance(make_game(game_name), HostGame):
+        network = load_player(f"run:{name}@{found.step}", game_name, root)
+        model, weights = network.model, network.weights
+        facts |= export_facts(config)
+    else:
+        model, weights = load_run_weights(f"{name}@{found.step}", game_of(game_name), root)
     written = export.write(out or folder.path / "export" / str(found.step), model, weights, facts, onnx=onnx)
     report: dict[str, Any] = {
         "run": folder.name,
@@ -36,5 +44,6 @@ def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_
         print_json(report)
         return 0
     print(f"{folder.name} at step {found.step}: {written} ({', '.join(report['files'])})")
-    print(f"play:  alea play {game_name} --player path:{written}")
+    command = "eval" if "ppo" in facts else "play"  # a game for one is played without opponents
+    print(f"{command}:  alea {command} {game_name} --player path:{written}")
     return 0

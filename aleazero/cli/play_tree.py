@@ -36,7 +36,7 @@ def evaluate(
 ) -> int:
     """Play a match: score, Elo and points per game with 95 % intervals; of Balatro, how far a player comes."""
     if game == balatro_tree.NAME:
-        if player.startswith("run:"):
+        if player.startswith(("run:", "path:", "bundled")):
             compute_on(device)
         from aleazero.cli import balatro
 

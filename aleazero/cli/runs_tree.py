@@ -18,11 +18,17 @@ runs_app.command(strength.runs_pgn, name="pgn")
 runs_app.command(strength.runs_worst, name="worst")
 
 
-def status(name: SomeRun = None, *, runs: Runs = None, as_json: Json = False) -> int:
+def status(
+    name: SomeRun = None,
+    *,
+    memory: Annotated[bool, Parameter(negative="", help="What its process holds in memory, too.")] = False,
+    runs: Runs = None,
+    as_json: Json = False,
+) -> int:
     """Show a run's state, how far it is, and its workers."""
     from aleazero.cli import status as command
 
-    return command.status(name, runs, as_json)
+    return command.status(name, runs, as_json, memory)
 
 
 def plot(

@@ -11,13 +11,15 @@ from aleazero.cli.common import active_run, duration, has_head, table
 from aleazero.cli.options import need_redis
 from aleazero.core.errors import AleaError
 from aleazero.runs import RunFolder, runs_root
-from aleazero.standing import standing
+from aleazero.standing import memory_of, standing
 
 
-def status(name: str | None, runs: Path | None, as_json: bool) -> int:
-    """Of a run with a head: by its Redis. Of any: by its folder."""
+def status(name: str | None, runs: Path | None, as_json: bool, memory: bool = False) -> int:
+    """Of a run with a head: by its Redis. Of any: by its folder. `memory`: what its process holds, too."""
     folder = active_run(runs_root(runs), name)
     report = _report(folder)
+    if memory:
+        report["memory"] = memory_of(_reports(folder))
     if as_json:
         print_json(report)
         return DONE
@@ -33,6 +35,8 @@ def status(name: str | None, runs: Path | None, as_json: bool) -> int:
         print(
             f"against {rating['opponent']}: {rating['score']:.3f} ({low:.3f} to {high:.3f}) at step {rating['step']:,}"
         )
+    if memory:
+        print(_memory_line(report["memory"]))
     if head is None:
         return DONE
     print(f"head: {head['url']}, " + (f"process {head['pid']}" if head["pid"] else "not running on this machine"))
@@ -80,6 +84,15 @@ def _report(folder: RunFolder) -> dict[str, Any]:
     from aleazero.runtimes.redis.look import look
 
     return report | look(folder)
+
+
+def _memory_line(memory: dict[str, Any] | None) -> str:
+    if memory is None:
+        return "memory: no report says; they come with observe.hardware_seconds, and from PPO runs"
+    cap, growth = memory["cap_bytes"], memory["growth_bytes_per_hour"]
+    of = f" of {cap / 2**30:.2f} GiB that it may take" if cap else ""
+    grows = "" if growth is None else f", {growth / 2**20:+,.0f} MiB an hour lately"
+    return f"memory: {memory['bytes'] / 2**30:.2f} GiB{of}, at most {memory['most_bytes'] / 2**30:.2f} so far{grows}"
 
 
 def _reports(folder: RunFolder) -> list[dict[str, Any]]:

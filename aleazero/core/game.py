@@ -321,6 +321,10 @@ class HostGame(abc.ABC):
     def observe(self, states: Any) -> np.ndarray:
         """`[B, ...]` from to_play's side."""
 
+    def observe_into(self, states: Any, out: np.ndarray) -> None:
+        """`observe` written over `out`; a game may save itself the copy."""
+        out[:] = self.observe(states)
+
     @abc.abstractmethod
     def status(self, states: Any) -> HostStatus:
         """Who acts, what ended, what was paid."""
@@ -340,6 +344,14 @@ class HostGame(abc.ABC):
         """The states of these lanes `[n]`, each as often as it is named."""
         rows = self.snapshot(states)
         return self.restore([rows[lane] for lane in lanes])
+
+    def advance(self, states: Any, actions: np.ndarray, lanes: np.ndarray | None = None) -> Any:
+        """`step_batch` for who needs the states before it no more: a game may change them in place."""
+        return self.step_batch(states, actions, lanes)
+
+    def renew(self, states: Any, lanes: np.ndarray, seeds: np.ndarray) -> Any:
+        """The states with new games of seeds `[n]` in lanes `[n]`, for who needs those before no more, as `advance`."""
+        return self.put(states, lanes, self.init_batch(seeds))
 
     def teacher(self, name: str) -> Callable[[Any, int], np.ndarray]:
         """A baseline to learn from: `choose(states, word) -> actions [B]`, which follow from the two."""

@@ -108,3 +108,4 @@ class Fragment:
     after: Array  # [T, B] float32: the value of the position it was stopped in, where truncated; else 0
     mine: Array  # [T, B] bool: the learner moved; else an opponent did, and nothing is learned from the row
     last: Array  # [B] float32: the value of the position that the last move led to
+    past: Array | None = None  # [B, H, ...]: what was seen before the first move, the newest first, for who remembers

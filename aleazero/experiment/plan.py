@@ -2,6 +2,7 @@
 
     name, game, preset, seeds    [base]             settings of all runs
     measure, rate                [variants.NAME]    settings of one variant; the others are compared with the first
+                                 preset             may stand in a variant, too
 The file alone says what is compared: settings in the environment do not enter. Knows no run that has begun.
 """
 
@@ -9,17 +10,24 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from aleazero.assemble import build_parts
+import numpy as np
+
+from aleazero.assemble import Parts
+from aleazero.assemble_ppo import parts_of
 from aleazero.config import RunConfig, preset_layer
 from aleazero.core.errors import AleaError, ConfigError
-from aleazero.core.game import Game, GameSpec
+from aleazero.core.game import Game, HostGame
 from aleazero.core.settings import Layer, build, load_file
 from aleazero.judges import exact_judge
+from aleazero.observe.reports import NOBODY
+from aleazero.play.rewards import LAST_ANTE
 from aleazero.players import make_player
 from aleazero.runs import runs_root
 
@@ -61,7 +69,8 @@ class Measure:
     """A number that runs are compared by."""
 
     name: str
-    kind: Literal["score", "points", "wrong_moves"]  # the last is taken once, when a run is done
+    # `mean_ante` and `ante1_clear` are Balatro's; the last is taken once, when a run is done
+    kind: Literal["score", "points", "mean_ante", "ante1_clear", "wrong_moves"]
     opponent: str = ""  # the player string as runs have it
     bounds: tuple[float, float] = (0.0, 1.0)  # what it can be at all
     more_is_better: bool = True
@@ -72,7 +81,7 @@ class Plan:
     """An experiment that can be run."""
 
     name: str
-    game: Game
+    game: Game | HostGame
     preset: str
     seeds: tuple[int, ...]
     measures: tuple[Measure, ...]
@@ -102,9 +111,9 @@ def read_plan(file: Path, runs: Path | None = None) -> Plan:
         problems.append("variants name different evaluate.opponents, and so cannot be compared; use `measure`")
     if problems or head is None:
         raise ConfigError("\n".join(problems))
-    game = build_parts(next(iter(configs.values()))).game
+    game = parts_of(next(iter(configs.values())), runs_root(runs)).game
     played = opponents.pop()
-    measures = _measures(game.spec, dict(zip(head.measure or played, played, strict=True)), head.rate)
+    measures = _measures(game, dict(zip(head.measure or played, played, strict=True)), head.rate)
     return Plan(head.name, game, head.preset, head.seeds, measures, configs, tables)
 
 
@@ -142,7 +151,7 @@ def _configs(
     game, preset, measure = given.get("game"), given.get("preset", "standard"), given.get("measure")
     if not (isinstance(game, str) and isinstance(preset, str)):
         return {}  # said already
-    first = [*(_attempt(lambda: [preset_layer(game, preset)], problems) or []), Layer(str(file), {"game": game})]
+    named = Layer(str(file), {"game": game})
     last = []
     if isinstance(measure, list) and measure and all(isinstance(text, str) for text in measure):
         last.append(Layer(f"{file}, measure", {"evaluate": {"opponents": [_located(text, root) for text in measure]}}))
@@ -152,8 +161,9 @@ def _configs(
         found: list[str] = [] if _NAME.fullmatch(name) else [f"{name!r} is no name: use letters, digits and . _ -"]
         table = _table("its entry", value, found)
         found += _misplaced("[base]", tables["base"], bool(last)) + _misplaced(f"[variants.{name}]", table, bool(last))
-        layers = [Layer(f"{file} [base]", tables["base"]), Layer(f"{file} [variants.{name}]", table)]
-        config = _attempt(lambda layers=layers: build(RunConfig, [*first, *layers, *last]), found)  # type: ignore[misc]
+        own = {key: value for key, value in table.items() if key != "preset"}
+        layers = [named, Layer(f"{file} [base]", tables["base"]), Layer(f"{file} [variants.{name}]", own), *last]
+        config = _attempt(functools.partial(_built, game, str(table.get("preset", preset)), layers), found)
         if config is not None:
             found += _misfits(config, root, given.get("rate") is True)
             made[name] = config
@@ -165,6 +175,10 @@ def _configs(
     alike = [(a, b) for a in made for b in made if a < b and made[a] == made[b]]
     problems += [f"variants {a} and {b} have the same settings: there is nothing to compare" for a, b in alike]
     return made
+
+
+def _built(game: str, preset: str, layers: list[Layer]) -> RunConfig:
+    return build(RunConfig, [preset_layer(game, preset), *layers])
 
 
 def _misplaced(where: str, table: Mapping[str, Any], measured: bool) -> list[str]:
@@ -183,15 +197,16 @@ def _misplaced(where: str, table: Mapping[str, Any], measured: bool) -> list[str
 def _misfits(config: RunConfig, root: Path, rated: bool) -> list[str]:
     """What would stop a run with these settings, now or after hours."""
     found: list[str] = []
-    parts = _attempt(lambda: build_parts(config), found)
+    parts = _attempt(lambda: parts_of(config, root), found)
     if parts is None:
         return found
-    _attempt(lambda: parts.pace(0), found)
-    for opponent in config.evaluate.opponents:
-        _attempt(lambda opponent=opponent: make_player(opponent, parts.game, root), found)  # type: ignore[misc]
+    if isinstance(parts, Parts):  # the others have looked at their opponents
+        _attempt(lambda: parts.pace(0), found)
+        for opponent in config.evaluate.opponents:
+            _attempt(lambda opponent=opponent: make_player(opponent, parts.game, root), found)  # type: ignore[misc]
     if not config.evaluate.opponents and not rated:
         found.append('nothing is measured: name opponents, as in measure = ["random"], or set rate = true')
-    if rated and exact_judge(parts.game) is None:
+    if rated and (isinstance(parts.game, HostGame) or exact_judge(parts.game) is None):
         found.append(f"rate is true, but {parts.game.spec.name} is not solved: leave it out")
     return found
 
@@ -206,12 +221,27 @@ def _located(text: str, root: Path) -> str:
     return f"run:{(root / name).resolve()}{at}{step}{comma}{options}"
 
 
-def _measures(spec: GameSpec, opponents: Mapping[str, str], rated: bool) -> tuple[Measure, ...]:
+def _measures(game: Game | HostGame, opponents: Mapping[str, str], rated: bool) -> tuple[Measure, ...]:
     """`opponents`: as written -> as runs have them. Points only where one win can be worth more than another."""
+    if list(opponents.values()) == [NOBODY]:
+        return _alone(game)
+    spec = game.spec
     found = [Measure(f"score against {text}", "score", opponent) for text, opponent in opponents.items()]
     if len({abs(outcome.points) for outcome in spec.outcomes} - {0.0}) != 1:
         bounds = (-spec.scale, spec.scale)
         found += [Measure(f"points against {text}", "points", opponent, bounds) for text, opponent in opponents.items()]
     if rated:
         found.append(Measure(WRONG_MOVES, "wrong_moves", more_is_better=False))
+    return tuple(found)
+
+
+def _alone(game: Game | HostGame) -> tuple[Measure, ...]:
+    """Of a game for one: points, and of what it measures of its positions how far one came."""
+    found = [Measure("points", "points", NOBODY, (-math.inf, math.inf))]
+    measured = game.measures(game.init_batch(np.zeros(1, np.uint64))) if isinstance(game, HostGame) else {}
+    if "won" in measured:
+        found.append(Measure("wins", "score", NOBODY))
+    if "ante" in measured:
+        found.append(Measure("mean ante", "mean_ante", NOBODY, (1.0, float(LAST_ANTE))))
+        found.append(Measure("ante-1 clear", "ante1_clear", NOBODY))
     return tuple(found)

@@ -20,6 +20,7 @@ from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, ConfigError
 from aleazero.core.files import replace_file
+from aleazero.core.game import Game
 from aleazero.core.settings import fingerprint, flatten
 from aleazero.experiment.clock import Clock, compiling_noted, read_clock
 from aleazero.experiment.plan import Measure, Plan
@@ -39,7 +40,8 @@ logger = logging.getLogger(__name__)
 _FIELDS = {
     "score": ("score", "score_low", "score_high"),
     "points": ("points_per_game", "points_low", "points_high"),
-}  # of an EvalReport
+    **{name: (name, f"{name}_low", f"{name}_high") for name in ("mean_ante", "ante1_clear")},
+}  # of an EvalReport, or of its details
 
 _COMPILED = "compiled"
 
@@ -67,7 +69,7 @@ def run_experiment(plan: Plan, out: Path, command: str, tell: Callable[[str], No
         with compiling_noted(_noted(root, variant, seed)):
             tell("    " + _bring_to_end(RunFolder(root / run_name(variant, seed)), plan.config(variant, seed)))
     rated = any(measure.kind == "wrong_moves" for measure in plan.measures)
-    positions = solved_positions(plan.game) if rated else None
+    positions = solved_positions(plan.game) if rated and isinstance(plan.game, Game) else None
     done = [_read(plan, root, variant, seed, positions) for variant, seed in pairs]
     result = summarise(plan, done, command)
     try:
@@ -156,7 +158,7 @@ def _read(plan: Plan, root: Path, variant: str, seed: int, positions: Positions 
     for measure in plan.measures:
         if measure.kind != "wrong_moves":
             series[measure.name] = measurements(records, measure, clock)
-        elif positions is not None:
+        elif positions is not None and isinstance(plan.game, Game):
             player = make_player(f"run:{folder.name},search=none", plan.game, root)
             assert not isinstance(player, TurnPlayer)  # no solved game has whole turns
             wrong = rate(plan.game, player, positions).overall
@@ -183,7 +185,8 @@ def measurements(records: Sequence[Mapping[str, Any]], measure: Measure, clock: 
     by_rows: dict[int, tuple[float, ...]] = {}
     for record in records:
         if record.get("kind") == EvalReport.kind and record["opponent"] == measure.opponent:
-            value, low, high = (record[field] for field in _FIELDS[measure.kind])
+            fields = {**record, **record.get("details", {})}
+            value, low, high = (fields[field] for field in _FIELDS[measure.kind])
             ends = (-math.inf if low is None else low, math.inf if high is None else high)
             by_rows[record["rows"]] = (clock.seconds(record), value, *ends)
     rows = sorted(by_rows)

@@ -99,6 +99,12 @@ def _host_laws(
     restored = game.restore(rows)
     first, second = game.step_batch(states, actions, moving), game.step_batch(restored, actions, moving)
     _host_equal(game, "snapshot", first, second, "a restored state goes on differently")
+    third = game.advance(game.restore(rows), actions, moving)
+    _host_equal(game, "advance", first, third, "it leads elsewhere than step_batch")
+    seeds = rng.integers(0, 2**63, 1).astype(np.uint64)
+    begun = game.renew(third, np.array([0]), seeds)
+    wanted = game.put(first, np.array([0]), game.init_batch(seeds))
+    _host_equal(game, "renew", wanted, begun, "it is not what put and init_batch make")
     half = moving & (np.arange(len(moving)) % 2 == 0)
     some = game.snapshot(game.step_batch(states, actions, half))
     for lane in np.flatnonzero(~half):

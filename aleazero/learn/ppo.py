@@ -42,6 +42,8 @@ class PpoConfig:
     epochs: int = 4  # times that every row is learned from
     teacher: str = ""  # a baseline of the game that plays first, and is imitated; Balatro: greedy, expectimax
     teacher_rows: int = 0  # rows that it plays
+    opponents: int = 0  # past selves that a game for two is played against; games for one have none
+    opponents_every: int = 10  # iterations until the next is kept, in the oldest one's place
     memory_gb: float = 8.0  # that the process may take
 
     def problems(self) -> list[str]:
@@ -63,8 +65,11 @@ class PpoConfig:
         ]
         if self.teacher_rows < 0 or bool(self.teacher) != bool(self.teacher_rows):
             found.append(f"teacher is {self.teacher!r} and teacher_rows {self.teacher_rows}; give both, or neither")
-        if self.epochs < 1:
-            found.append(f"epochs is {self.epochs}; it must be at least 1")
+        found += [
+            f"{name} is {getattr(self, name)}; it must be at least {least}"
+            for name, least in (("epochs", 1), ("opponents", 0), ("opponents_every", 1))
+            if getattr(self, name) < least
+        ]
         return found
 
 
@@ -221,7 +226,7 @@ def make_rows(config: PpoConfig, fragment: Fragment) -> PpoRows:
         return x.reshape(-1, *x.shape[2:])
 
     return PpoRows(
-        observation=flat(fragment.observation),
+        observation=flat(with_past(fragment)),
         legal=flat(fragment.legal),
         action=flat(fragment.action),
         log_prob=flat(fragment.log_prob),
@@ -230,6 +235,26 @@ def make_rows(config: PpoConfig, fragment: Fragment) -> PpoRows:
         target=flat(returns),
         mine=flat(fragment.mine),
     )
+
+
+def with_past(fragment: Fragment) -> Array:
+    """What the network was shown at every move: observations, or `[T, B, 1 + H, ...]` where it remembers.
+
+    What was seen in a game before is zero.
+    """
+    if fragment.past is None:
+        return fragment.observation
+    history, moves = fragment.past.shape[1], fragment.observation.shape[0]
+    before = jnp.swapaxes(fragment.past, 0, 1)[::-1]  # [H, B, ...], the oldest first
+    seen = jnp.concatenate([before, fragment.observation])  # [H + T, B, ...]
+    over = (fragment.ended | fragment.truncated).astype(jnp.int32)
+    games = jnp.concatenate([jnp.zeros((history + 1, over.shape[1]), jnp.int32), jnp.cumsum(over, 0)])  # begun so far
+    shown = []
+    for lag in range(history + 1):
+        there, same = slice(history - lag, history - lag + moves), games[history : history + moves]
+        kept = games[there] == same
+        shown.append(jnp.where(kept.reshape(*kept.shape, *[1] * (seen.ndim - 2)), seen[there], 0.0))
+    return jnp.stack(shown, 2)
 
 
 def start(config: PpoConfig, learn: LearnConfig, weights: Weights) -> LearnerState:

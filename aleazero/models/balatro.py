@@ -86,19 +86,20 @@ class ClassicNet(nn.Module):
 
     @nn.compact
     def __call__(self, observation: Array) -> Output:
-        """`[B, 1458]`, or with a graph's numbers behind."""
+        """`[B, 1458]`, or with a graph's numbers behind, and then what is remembered."""
 
         def dense(x: Array, size: int, name: str) -> Array:
             return nn.relu(nn.Dense(size, dtype=self.compute, name=name)(x))
 
         cards, jokers, table, graph = jnp.split(observation, np.cumsum([CARDS, JOKERS, STATE]), axis=1)
-        graph = graph[:, : self.graph_width]
+        graph, memory = graph[:, : self.graph_width], graph[:, self.graph_width :]
         missing = self.graph_width - graph.shape[1]
         seen = [
             dense(dense(cards, 256, "cards_in"), 128, "cards_out"),
             dense(dense(jokers, 512, "jokers_in"), 256, "jokers_out"),
             _squash(table).astype(self.compute),
             jnp.pad(graph, ((0, 0), (0, missing))).astype(self.compute),
+            memory.astype(self.compute),
         ]
         x = dense(dense(jnp.concatenate(seen, 1), self.width, "trunk_0"), self.width, "trunk_1")
         return Heads(**self.heads, name="heads")(x, x)
@@ -114,12 +115,12 @@ class RowsNet(nn.Module):
 
     @nn.compact
     def __call__(self, observation: Array) -> Output:
-        """`[B, 641]`."""
+        """`[B, 641]`, or with what is remembered behind."""
         batch = observation.shape[0]
-        ends = np.cumsum([STATE, *(rows * columns for rows, columns in ROWS.values())])[:-1]
-        table, *flat = jnp.split(observation, ends, axis=1)
+        ends = np.cumsum([STATE, *(rows * columns for rows, columns in ROWS.values())])
+        table, *flat, memory = jnp.split(observation, ends, axis=1)
         things = {name: x.reshape(batch, *ROWS[name]) for name, x in zip(ROWS, flat, strict=True)}
-        whole = jnp.concatenate([_squash(table), *_names(table), things.pop("deck").reshape(batch, -1) / 4], 1)
+        whole = jnp.concatenate([_squash(table), *_names(table), things.pop("deck").reshape(batch, -1) / 4, memory], 1)
         rows = [nn.Dense(self.width, dtype=self.compute, name="table")(whole.astype(self.compute))[:, None]]
         there = [jnp.ones((batch, 1), bool)]
         for name, kept in _KEPT.items():

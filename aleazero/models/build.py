@@ -21,7 +21,7 @@ from aleazero.core.opinions import expected_value
 from aleazero.core.records import Output, Prediction, Weights
 from aleazero.core.scopes import part
 from aleazero.models import balatro
-from aleazero.models.networks import ResidualCNN, ResidualMLP, Specialists
+from aleazero.models.networks import Remembering, ResidualCNN, ResidualMLP, Specialists
 
 _PLACES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
@@ -39,6 +39,7 @@ class ModelConfig:
     head_width: int = 32  # cnn: planes in front of the heads
     # a distribution over the game's outcomes, one number in [-1, 1], or points as a distribution over fixed numbers
     value: Literal["outcomes", "scalar", "twohot"] = "outcomes"
+    history: int = 0  # mlp and Balatro's: earlier decisions of the game that are seen beside the one to be made
     graph_width: int = 0  # balatro: numbers of a knowledge graph after the observation's own; without them zeros
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
@@ -59,6 +60,7 @@ class ModelConfig:
                 ("pooling_every", 0),
                 ("head_width", 1),
                 ("graph_width", 0),
+                ("history", 0),
             )
             if getattr(self, name) < least
         ]
@@ -95,6 +97,10 @@ class ModelConfig:
             )
         if self.graph_width and self.kind != "balatro":
             found.append(f"model.graph_width is {self.graph_width}; it is for kind 'balatro'")
+        if self.history and not (self.is_mlp(spec) or self.kind in balatro.INPUTS):
+            found.append(f"model.history is {self.history}; it is for kinds 'mlp', 'balatro' and 'balatro_rows'")
+        if self.history and (self.second_width or self.unseen):
+            found.append(f"model.history is {self.history}; it goes with neither second_width nor unseen")
         if self.second_width and spec.phase_input is None:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):
@@ -118,6 +124,11 @@ class Model:
     @functools.cached_property
     def network(self) -> nn.Module:
         """The architecture."""
+        plain = self._plain()
+        return Remembering(plain, self.config.width) if self.config.history else plain
+
+    def _plain(self) -> nn.Module:
+        """The architecture, for one observation at a time."""
         config, spec = self.config, self.spec
         heads = {
             "num_actions": spec.num_actions if config.policy else 0,
@@ -139,9 +150,15 @@ class Model:
         assert spec.phase_input is not None
         return Specialists(whole, whole.clone(width=config.second_width), spec.phase_input)
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of what it is shown of one position: an observation, or this one and those before it, the newest first."""
+        shape = self.spec.observation_shape
+        return (1 + self.config.history, *shape) if self.config.history else shape
+
     def init(self, key: Array) -> Weights:
         """Fresh float32 weights."""
-        observation = jnp.zeros((1, *self.spec.observation_shape), jnp.float32)
+        observation = jnp.zeros((1, *self.input_shape), jnp.float32)
         return self.network.init(key, observation)["params"]
 
     def apply(self, weights: Weights, observation: Array) -> Output:

@@ -132,3 +132,20 @@ class GlobalPool(nn.Module):
         x = nn.relu(x)
         seen = jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], -1)
         return nn.Dense(self.width, dtype=self.compute, name="bias")(seen)[:, None, None]
+
+
+class Remembering(nn.Module):
+    """A network that is shown what was seen before, too, as some numbers behind the observation of now."""
+
+    network: nn.Module  # takes an observation with further numbers behind it
+    width: int  # how many
+
+    @nn.compact
+    def __call__(self, observation: Array) -> Output:
+        """`[B, 1 + H, ...]`: now, and the observations before it, the newest first; zeros where there was none."""
+        seen = observation.reshape(*observation.shape[:2], -1)
+        past = jnp.sign(seen[:, 1:]) * jnp.log1p(jnp.abs(seen[:, 1:]))
+        each = nn.relu(nn.Dense(self.width, name="each")(past))
+        memory = nn.relu(nn.Dense(self.width, name="memory")(each.reshape(seen.shape[0], -1)))
+        output: Output = self.network(jnp.concatenate([seen[:, 0], memory], 1))
+        return output

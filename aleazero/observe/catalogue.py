@@ -166,6 +166,8 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("evaluation_points_per_game", "Points per game", "eval", "points_per_game", "opponent"),
     _gauge("evaluation_points_low", "Lower end of its 95 % interval", "eval", "points_low", "opponent"),
     _gauge("evaluation_points_high", "Upper end of its 95 % interval", "eval", "points_high", "opponent"),
+    _gauge("evaluation_ante_mean", "Of games for one: the ante they ended in", "eval", "details.mean_ante", "opponent"),
+    _gauge("evaluation_first_ante_ratio", "And the share that beat ante 1", "eval", "details.ante1_clear", "opponent"),
     _gauge("evaluation_games", "Games of the match", "eval", "games", "opponent"),
     _gauge("evaluation_model_version", "Version of the weights that played", "eval", "step", "opponent"),
     # The run.

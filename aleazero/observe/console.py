@@ -20,6 +20,7 @@ from aleazero.observe.reports import (
     EvalReport,
     HardwareReport,
     LearnReport,
+    PpoReport,
     RayReport,
     ReplayReport,
     Report,
@@ -80,6 +81,7 @@ class _Seen:
     run: RunReport | None = None
     selfplay: SelfPlayReport | None = None
     learn: LearnReport | None = None
+    ppo: PpoReport | None = None
     replay: ReplayReport | None = None
     match: EvalReport | None = None
     checkpoint: CheckpointReport | None = None
@@ -98,6 +100,8 @@ class _Seen:
                 self.selfplay = report
             case LearnReport():
                 self.learn = report
+            case PpoReport():
+                self.ppo = report
             case ReplayReport():
                 self.replay = report
             case EvalReport():
@@ -241,7 +245,7 @@ class _Display:
             self._live.start()
             if isinstance(report, AlarmReport):
                 self._live.console.print(_alarm_text(report))
-            once = not isinstance(report, SelfPlayReport | LearnReport | ReplayReport)
+            once = not isinstance(report, SelfPlayReport | LearnReport | PpoReport | ReplayReport)
             if once or report.seconds - self._drawn_at >= _REDRAW_SECONDS:
                 self._drawn_at = report.seconds
                 self._live.refresh()
@@ -307,6 +311,13 @@ def _facts(seen: _Seen) -> list[tuple[str, Text]]:
         terms = "  ".join(f"{term} {value:.4g}" for term, value in learn.losses.items())
         facts.append(("loss", Text(f"{learn.loss:.4g}  {terms}".rstrip())))
         facts.append(("learning rate", Text(f"{learn.learning_rate:.3g} at step {learn.step:,}")))
+    if ppo := seen.ppo:
+        ante = f"ante {ppo.mean_ante:.2f} of {ppo.horizon}  " if ppo.antes else ""
+        won = f"won {ppo.win_rate:.1%}  points {ppo.mean_points:.4g}"
+        facts.append(("games", Text(f"{ante}{won}  {short_number(ppo.games_per_hour)} an hour")))
+        moved = f"entropy {ppo.entropy:.3g}  kl {ppo.kl:.3g}  explained {ppo.explained_variance:.1%}"
+        memory = f"{ppo.memory_bytes / 2**30:.1f} of {ppo.memory_cap_bytes / 2**30:.0f} GiB"
+        facts.append(("policy", Text(f"{moved}  memory {memory}")))
     if replay := seen.replay:
         held, ready, window = (
             short_number(count) for count in (replay.rows_held, replay.rows_ready, replay.window_rows)

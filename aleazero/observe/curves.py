@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aleazero.observe.plot import Curve, Panel
-from aleazero.observe.reports import EvalReport, LearnReport, ReplayReport, SelfPlayReport
+from aleazero.observe.reports import EvalReport, LearnReport, PpoReport, ReplayReport, SelfPlayReport
 
 Record = Mapping[str, Any]
 
 
 def run_panels(records: Sequence[Record]) -> list[Panel]:
     """Losses, scores, speed, entropy and replay, of records as `read_jsonl` gives them; only panels with data."""
-    learn, selfplay, replay, evals = (
+    learn, selfplay, replay, evals, ppo = (
         [record for record in records if record.get("kind") == report.kind]
-        for report in (LearnReport, SelfPlayReport, ReplayReport, EvalReport)
+        for report in (LearnReport, SelfPlayReport, ReplayReport, EvalReport, PpoReport)
     )
     panels = [
         Panel("Losses", "updates", "loss", _losses(learn)),
@@ -41,6 +41,15 @@ def run_panels(records: Sequence[Record]) -> list[Panel]:
                 _curve("policy target", selfplay, "rows", "policy_entropy"),
                 _curve("uniform over legal", selfplay, "rows", "legal_entropy"),
             ],
+        ),
+        Panel("Where games end", "rows played", "ante", [_curve("mean", ppo, "rows", "mean_ante")]),
+        Panel("Points of games", "rows played", "points", [_curve("mean", ppo, "rows", "mean_points")]),
+        Panel("Explained variance", "rows played", "share", [_curve("of returns", ppo, "rows", "explained_variance")]),
+        Panel(
+            "Memory",
+            "seconds",
+            "bytes",
+            [_curve("held", ppo, "seconds", "memory_bytes"), _curve("cap", ppo, "seconds", "memory_cap_bytes")],
         ),
         Panel(
             "Replay",

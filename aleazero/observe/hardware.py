@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import resource
+import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from aleazero.observe.reports import HardwareReport, Report
@@ -131,3 +135,12 @@ def _find_gpus() -> tuple[Any, list[Any]]:
     except nvml.NVMLError as error:
         _log.debug("no GPU is sampled: %s", error)
         return None, []
+
+
+def resident_bytes() -> int:
+    """What this process holds in memory now; the most it ever held, where the system does not say more."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from aleazero.core.game import HostGame
+from aleazero.play.ratings import clustered_interval, wilson
+from aleazero.play.rewards import LAST_ANTE
 
 Choose = Callable[[Any, int], np.ndarray]
 """`choose(states, move) -> actions [B]`, all legal where a game is not over."""
@@ -32,11 +34,15 @@ class Alone:
         return "nobody"
 
     def details(self) -> dict[str, float]:
-        """Means that a report may give."""
-        ante = self.measures.get("ante")
+        """Numbers that a report may give; means and shares with 95 % intervals, `NAME_low` and `NAME_high`."""
         found = {"decisions": float(self.decisions)}
-        if ante is not None:
-            found |= {"mean_ante": float(ante.mean()), "ante1_clear": float((ante > 1).mean())}
+        if "ante" in self.measures:
+            ante = np.minimum(self.measures["ante"], LAST_ANTE)  # a won game ended where it was won
+            for name, interval in (
+                ("mean_ante", clustered_interval(ante, np.arange(len(ante)))),
+                ("ante1_clear", wilson(int((ante > 1).sum()), len(ante))),
+            ):
+                found |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
         return found
 
 
@@ -49,7 +55,7 @@ def play_alone(game: HostGame, choose: Choose, seeds: np.ndarray) -> Alone:
         if not moving.any():
             break
         actions = np.where(moving, choose(states, move), 0)
-        states = game.step_batch(states, actions, moving)
+        states = game.advance(states, actions, moving)
         points += np.where(moving, game.status(states).rewards[:, 0], 0.0)
         decisions += int(moving.sum())
     measures = game.measures(states)

@@ -22,6 +22,7 @@ from aleazero.core.game import HostGame
 from aleazero.core.keys import Role, lane_keys, lane_words
 from aleazero.core.records import Evaluate, Fragment, Weights
 from aleazero.core.scopes import part
+from aleazero.play.past import Past
 from aleazero.play.rewards import LAST_ANTE, RewardConfig, pay
 
 ANTES = 13  # that are told apart where games end
@@ -35,6 +36,12 @@ class Lanes:
     states: Any  # as the game has them, none of them over
     ply: np.ndarray  # [b] int32: moves since the game began
     paid: np.ndarray  # [b] float64: the game's own points so far
+    past: Past  # what was seen before this decision
+
+    @property
+    def at(self) -> slice:
+        """Where they lie among all lanes."""
+        return slice(int(self.numbers[0]), int(self.numbers[-1]) + 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +71,7 @@ class FragmentPlay:
     rewards: RewardConfig
     gamma: float
     groups: int = 2
+    history: int = 0  # H: earlier observations that the network is shown, too
 
     @functools.cached_property
     def buffers(self) -> Fragment:
@@ -85,6 +93,9 @@ class FragmentPlay:
             after=empty(np.float32),
             mine=np.ones(shape, bool),  # type: ignore[arg-type]
             last=np.zeros(self.num_games, np.float32),  # type: ignore[arg-type]
+            past=np.zeros((self.num_games, self.history, *spec.observation_shape), np.float32)  # type: ignore[arg-type]
+            if self.history
+            else None,
         )
 
     def start(self, seed: int) -> list[Lanes]:
@@ -95,6 +106,7 @@ class FragmentPlay:
                 self.game.init_batch(_seeds(_seed_words(np.uint32(seed), lanes))),
                 _noughts(lanes, np.int32),
                 _noughts(lanes, float),
+                Past(len(lanes), self.game.spec.observation_shape, self.history),
             )
             for lanes in np.array_split(np.arange(self.num_games, dtype=np.uint32), min(self.groups, self.num_games))
         ]
@@ -115,6 +127,8 @@ class FragmentPlay:
         With a teacher, its actions are played, and `log_prob` says nothing of them.
         """
         tally = _Tally(horizon, teacher)
+        for lanes in games if self.history else ():
+            self.buffers.past[lanes.at] = lanes.past.rows  # type: ignore[index]
         asked = self._ask(weights, games[0], seed, first, 0)
         for t in range(self.moves):
             for i, lanes in enumerate(games):
@@ -129,20 +143,23 @@ class FragmentPlay:
                     asked = self._ask(weights, lanes, seed, first + late, late)
         buffers = self.buffers
         for lanes in games:
-            buffers.last[lanes.numbers] = self._value(weights, lanes.states)
+            buffers.last[lanes.at] = self._value(weights, lanes, lanes.states)
         return buffers, tally.played(self.moves * self.num_games)
 
     def _ask(self, weights: Weights, lanes: Lanes, seed: int, number: int, t: int) -> tuple[Array, ...]:
         """Sees the positions and has the device choose; nobody waits for it."""
-        buffers, places = self.buffers, lanes.numbers
-        legal, seen = self.game.legal_actions(lanes.states), self.game.observe(lanes.states)
-        stuck = ~legal.any(-1)
+        seen, legal = self.buffers.observation[t, lanes.at], self.buffers.legal[t, lanes.at]
+        self.game.observe_into(lanes.states, seen)  # type: ignore[arg-type]
+        legal[:] = self.game.legal_actions(lanes.states)
+        stuck = ~np.asarray(legal).any(-1)
         if stuck.any():
-            where = f"move {number}, lane {int(places[stuck.argmax()])}"
+            where = f"move {number}, lane {int(lanes.numbers[stuck.argmax()])}"
             raise GameContractError("legal_actions", f"{where}: no action is legal in a game that is not over")
-        buffers.observation[t, places], buffers.legal[t, places] = seen, legal
-        named = np.uint32(seed), np.uint32(number % 2**32), places
-        return _decide(self.evaluate, weights, seen, legal, *named)
+        shown = lanes.past.beside(seen)  # type: ignore[arg-type]
+        lanes.past.add(seen)  # type: ignore[arg-type]
+        return _decide(
+            self.evaluate, weights, shown, legal, np.uint32(seed), np.uint32(number % 2**32), lanes.numbers
+        )  # fmt: skip
 
     def _step(
         self,
@@ -163,7 +180,7 @@ class FragmentPlay:
             raise AleaError(f"move {number}, lane {lane}: the network's policy is not finite; look at its weights")
         if tally.teacher is not None:
             action = tally.teacher(lanes.states, (seed * 1_000_003 + number) * 1_009 + int(places[0]))
-        states = game.step_batch(lanes.states, action)
+        states = game.advance(lanes.states, action)
         status, after = game.status(states), dict(game.measures(states))
         ended, ply = status.terminated.copy(), lanes.ply + 1
         if tally.horizon < LAST_ANTE and "ante" in after:
@@ -178,9 +195,9 @@ class FragmentPlay:
             "truncated": truncated, "after": 0.0,
         }  # fmt: skip
         if truncated.any():
-            rows["after"] = np.where(truncated, self._value(weights, states), 0.0)
+            rows["after"] = np.where(truncated, self._value(weights, lanes, states), 0.0)
         for name, row in rows.items():
-            getattr(buffers, name)[t, places] = row
+            getattr(buffers, name)[t, lanes.at] = row
         lanes.states, lanes.ply, lanes.paid = states, ply, lanes.paid + points
         over = ended | truncated
         tally.add(terms, entropy, uniform, ended, truncated, lanes.paid, after)
@@ -189,12 +206,12 @@ class FragmentPlay:
 
     def _restart(self, lanes: Lanes, over: np.ndarray, words: np.ndarray) -> None:
         """A new game in every lane that is over, from these words `[2, b]`."""
-        fresh = self.game.init_batch(_seeds(words)[over])
-        lanes.states = self.game.put(lanes.states, np.flatnonzero(over), fresh)
+        lanes.states = self.game.renew(lanes.states, np.flatnonzero(over), _seeds(words)[over])
         lanes.ply, lanes.paid = np.where(over, 0, lanes.ply).astype(np.int32), np.where(over, 0.0, lanes.paid)
+        lanes.past.forget(over)
 
-    def _value(self, weights: Weights, states: Any) -> np.ndarray:
-        return np.asarray(_judge(self.evaluate, weights, self.game.observe(states)))
+    def _value(self, weights: Weights, lanes: Lanes, states: Any) -> np.ndarray:
+        return np.asarray(_judge(self.evaluate, weights, lanes.past.beside(self.game.observe(states))))
 
 
 class _Tally:

@@ -21,6 +21,7 @@ from jax import Array
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import HostGame
 from aleazero.core.records import Evaluate, Weights
+from aleazero.play.past import Past
 from aleazero.play.rewards import RewardConfig, pay
 
 _VISIT, _SCALE = 50.0, 0.1  # of the paper's transform of values: what a visit adds, and the scale
@@ -46,7 +47,7 @@ class LookAhead:
 
 @dataclasses.dataclass(frozen=True)
 class Looking:
-    """A player that looks ahead. Holds no games."""
+    """A player that looks ahead, in games that it follows from their start. Holds no games, but what it saw of them."""
 
     game: HostGame
     evaluate: Evaluate
@@ -55,20 +56,29 @@ class Looking:
     gamma: float
     config: LookAhead
     seed: int = 0
+    history: int = 0  # earlier observations that the network is shown, too
+    _past: list[Past] = dataclasses.field(default_factory=list)  # of the batch that is followed
 
     def choose(self, states: Any, move: int) -> np.ndarray:
         """Actions `[B]`; 0 where a game is over."""
         legal = self.game.legal_actions(states)
         chosen = np.zeros(len(legal), np.int64)
         going = np.flatnonzero(legal.any(-1))
+        if not self._past or move == 0:
+            self._past[:] = [Past(len(legal), self.game.spec.observation_shape, self.history)]
+        past = self._past[0]
         if len(going):
             rng = np.random.default_rng([self.seed, move])
-            chosen[going] = self._choose(self.game.take(states, going), legal[going], rng)
+            chosen[going] = self._choose(self.game.take(states, going), past.take(going), legal[going], rng)
+        if self.history:
+            past.add(self.game.observe(states))
         return chosen
 
-    def _choose(self, states: Any, legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _choose(self, states: Any, past: Past, legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         lanes, width = legal.shape[0], min(self.config.candidates, legal.shape[1])
-        logits = np.where(legal, np.asarray(_logits(self.evaluate, self.weights, self.game.observe(states))), -np.inf)
+        seen = self.game.observe(states)
+        logits = np.where(legal, np.asarray(_logits(self.evaluate, self.weights, past.beside(seen))), -np.inf)
+        past.add(seen)
         noisy = logits + rng.gumbel(size=legal.shape)
         tried = np.argsort(-noisy, axis=1)[:, :width]  # [B, M], the likeliest first
         prior = np.take_along_axis(noisy, tried, 1)
@@ -80,7 +90,7 @@ class Looking:
             # The same seeds for all candidates of a lane.
             seeds = rng.integers(0, 2**63, (lanes, samples), np.uint64)[lane]
             worth = self._try(
-                states, np.repeat(lane, samples), np.repeat(tried[lane, place], samples), seeds.ravel(), rng
+                states, past, np.repeat(lane, samples), np.repeat(tried[lane, place], samples), seeds.ravel(), rng
             )
             total[lane, place] += worth.reshape(-1, samples).sum(1)
             visits[lane, place] += samples
@@ -100,25 +110,33 @@ class Looking:
         return np.where(open_, prior + (_VISIT + visits.max(1, keepdims=True)) * _SCALE * shown, -np.inf)
 
     def _try(
-        self, states: Any, lanes: np.ndarray, actions: np.ndarray, seeds: np.ndarray, rng: np.random.Generator
+        self,
+        states: Any,
+        past: Past,
+        lanes: np.ndarray,
+        actions: np.ndarray,
+        seeds: np.ndarray,
+        rng: np.random.Generator,
     ) -> np.ndarray:
         """What each action brings in one future, `[n]`."""
-        game = self.game
+        game, past = self.game, past.take(lanes)
         now = game.reseed(game.take(states, lanes), seeds)
         brought, over, factor = np.zeros(len(lanes)), np.zeros(len(lanes), bool), 1.0
         for depth in range(self.config.depth):
             before = game.measures(now)
-            now = game.step_batch(now, np.where(over, 0, actions), ~over)
+            now = game.advance(now, np.where(over, 0, actions), ~over)
             status = game.status(now)
             terms = pay(self.rewards, self.gamma, status.rewards[:, 0], before, game.measures(now), status.terminated)
             brought += np.where(over, 0.0, factor * np.sum(list(terms.values()), axis=0))
             over, factor = over | status.terminated, factor * self.gamma
             if over.all() or depth == self.config.depth - 1:
                 break
-            logits = np.asarray(_logits(self.evaluate, self.weights, game.observe(now)))
+            seen = game.observe(now)
+            logits = np.asarray(_logits(self.evaluate, self.weights, past.beside(seen)))
+            past.add(seen)
             noise = rng.gumbel(size=(1, logits.shape[1]))  # one draw for all: candidates differ by what they are
             actions = np.where(game.legal_actions(now), logits + noise, -np.inf).argmax(1)
-        rest = np.asarray(_values(self.evaluate, self.weights, game.observe(now)))
+        rest = np.asarray(_values(self.evaluate, self.weights, past.beside(game.observe(now))))
         return brought + np.where(over, 0.0, factor * rest)
 
 

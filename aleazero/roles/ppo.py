@@ -78,7 +78,7 @@ class PpoLearner:
         if fragment is None:
             return []
         # A copy on the device: the buffers are written again while it is learned from.
-        fragment = jax.tree.map(lambda x: jnp.array(x, copy=True), fragment)
+        fragment = jax.block_until_ready(jax.device_put(fragment, may_alias=False))
         rates = [self._rate(self.rows_trained + i * self._batch_size) for i in range(self._updates)]
         played = self._source.rows_before + self._source.rows_played
         weight = self._entropy(played)

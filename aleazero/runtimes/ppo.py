@@ -5,9 +5,6 @@ Knows the parts of such a run and what of them belongs into checkpoints and repo
 
 from __future__ import annotations
 
-import os
-import resource
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,115 +12,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from aleazero import checkpoint as checkpoints
 from aleazero.assemble_ppo import PpoParts
 from aleazero.learn.ppo import PpoStats
-from aleazero.observe.alarms import Alarm, non_finite, stale_weights
+from aleazero.observe.alarms import Alarm, non_finite
+from aleazero.observe.hardware import resident_bytes
 from aleazero.observe.reports import LearnReport, PpoReport, SelfPlayReport
 from aleazero.observe.sink import Sink
-from aleazero.play.fragments import Lanes, Played
-from aleazero.play.rewards import LAST_ANTE
-from aleazero.roles.ports import SourcedSink, WeightStore
+from aleazero.play.fragments import Played
+from aleazero.play.selves import SelvesPlay
 from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Iteration
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.selfplay import Resume, SoFar
-
-_KEEP = 0.9  # of what is known of how often games reach the horizon, from one fragment to the next
-
-
-class HostPlay:
-    """Plays fragments in this process; games, move and horizon are all that it carries from step to step."""
-
-    epoch = 0
-
-    def __init__(self, parts: PpoParts, sink: SourcedSink, weights: WeightStore) -> None:
-        self._parts, self._sink, self._weights = parts, sink, weights
-        self.games = parts.rollout.start(parts.config.seed)
-        self.move = 0
-        self.version = -1
-        self.horizon = parts.config.rewards.first_ante
-        self._reached = 0.0  # share of the games that reach it, lately
-
-    @property
-    def rows(self) -> int:
-        """Decisions so far."""
-        return self.move * self._parts.config.selfplay.num_games
-
-    def step(self) -> Played:
-        """One fragment."""
-        self.version, weights = self._weights.latest()
-        rollout, config = self._parts.rollout, self._parts.config
-        taught = self.rows < config.ppo.teacher_rows
-        fragment, played = rollout.run(
-            weights,
-            self.games,
-            seed=config.seed,
-            first=self.move,
-            horizon=self.horizon,
-            teacher=rollout.game.teacher(config.ppo.teacher) if taught else None,
-        )
-        self.move += rollout.moves
-        self._grow(played)
-        self._sink.add(fragment)  # type: ignore[arg-type]
-        return played
-
-    def _grow(self, played: Played) -> None:
-        over = played.ended + played.truncated
-        if self.horizon >= LAST_ANTE or not over:
-            return
-        self._reached = _KEEP * self._reached + (1 - _KEEP) * played.won / over
-        if self._reached >= self._parts.config.rewards.grow_at:
-            self.horizon, self._reached = self.horizon + 1, 0.0
-
-    def alarm(self, learner_version: int) -> Alarm | None:
-        """Weights that do not reach it."""
-        return stale_weights(self.version, learner_version)
-
-    def arrays(self) -> dict[str, Any]:
-        """The games in flight, as bytes one after another."""
-        rows = [row for lanes in self.games for row in self._parts.rollout.game.snapshot(lanes.states)]
-        return {
-            "games": {
-                "bytes": np.frombuffer(b"".join(rows), np.uint8),
-                "lengths": np.array([len(row) for row in rows], np.int64),
-                "ply": np.concatenate([lanes.ply for lanes in self.games]),
-                "paid": np.concatenate([lanes.paid for lanes in self.games]),
-            }
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """How far they are."""
-        return {"move": self.move, "horizon": self.horizon, "reached": self._reached}
-
-    def take_up(self, found: checkpoints.Checkpoint, how: Resume) -> None:
-        """The count of moves goes on in any case: it names the randomness, which must not come twice."""
-        facts = found.facts
-        self.move, self.horizon, self._reached = facts["move"], facts["horizon"], facts["reached"]
-        if how != "exact":
-            return
-        saved = {name: found.arrays[f"games/{name}"] for name in ("bytes", "lengths", "ply", "paid")}
-        ends = np.cumsum(saved["lengths"])
-        data = saved["bytes"].tobytes()
-        rows = [data[end - size : end] for end, size in zip(ends, saved["lengths"], strict=True)]
-        game = self._parts.rollout.game
-        self.games = [
-            Lanes(n, game.restore([rows[i] for i in n]), saved["ply"][n].copy(), saved["paid"][n].copy())
-            for n in (lanes.numbers for lanes in self.games)
-        ]
-
-    def tend(self, so_far: SoFar) -> bool:
-        """Nothing: what it played is in the sink."""
-        return False
-
-    def saved(self) -> None:
-        """Nothing of it is kept elsewhere."""
-
-    def report(self, where: dict[str, Any]) -> None:
-        """Nothing: what it played says it all."""
-
-    def close(self) -> None:
-        """Nothing is held."""
+from aleazero.runtimes.ppo_play import DevicePlay, HostPlay
 
 
 class PpoDigest:
@@ -248,15 +148,7 @@ class PpoDigest:
         )
 
 
-def resident_bytes() -> int:
-    """What this process holds in memory now; the most it ever held, where the system does not say more."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most
-
-
 def ppo_run(parts: PpoParts, folder: RunFolder, sink: Sink, *, root: Path | None = None) -> LocalRun:
     """The run."""
-    return LocalRun(parts, folder, sink, root=root, make_producer=HostPlay, make_digest=PpoDigest)
+    producer = DevicePlay if isinstance(parts.rollout, SelvesPlay) else HostPlay
+    return LocalRun(parts, folder, sink, root=root, make_producer=producer, make_digest=PpoDigest)

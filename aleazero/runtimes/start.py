@@ -135,7 +135,7 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     if config.runtime == "ray":
         need_ray()
     if config.algorithm == "ppo":
-        return build_ppo_parts(config)
+        return build_ppo_parts(config, root)
     parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match

@@ -11,7 +11,9 @@ import pytest
 os.environ.setdefault("ALEA_BALATRO_PLAIN", "1")  # the same functions, nothing to compile
 
 from aleazero import checkpoint
+from aleazero.assemble_ppo import choosing_seeds
 from aleazero.cli.main import run
+from aleazero.games.balatro.engine import seed_text
 from aleazero.runs import RunFolder
 from tests.games.conftest import quick_compile  # noqa: F401
 from tests.runtimes.support import change_facts
@@ -67,6 +69,8 @@ def test_its_network_is_measured_beside_the_baselines(runs: Path, capsys: pytest
         ("run:nobody", "unknown run"),
         ("run:it@7", "unknown checkpoint"),
         ("run:", "write run:NAME"),
+        ("path:nowhere", "is no exported network"),
+        ("bundled:x", "names no network"),
     ],
 )
 def test_players_that_are_none_are_named(
@@ -85,3 +89,81 @@ def test_a_checkpoint_of_another_observation_is_refused(runs: Path, capsys: pyte
     finally:
         change_facts(path, game_version=1)
     assert "is of balatro version 0, not of balatro version 1" in capsys.readouterr().err
+
+
+def test_seeds_that_chose_the_best_checkpoint_do_not_rate_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen_by = [seed_text(int(number)) for number in choosing_seeds(RunFolder(runs / "it").read_config())]
+    seeds = runs / "chosen"
+    seeds.write_text(f"ALEEBALE\n{chosen_by[1]}\n")
+    line = ["eval", "balatro", "--runs", str(runs), "--json"]
+    assert run([*line, "--player", "run:it@best", "--seeds", str(seeds)]) == 2
+    assert f"1 of the seeds, {chosen_by[1]} first, are those that run:it@best chose" in capsys.readouterr().err
+    assert run([*line, "--player", "run:it@best", "--seeds", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["games"] == 2
+    seeds.write_text("ALEEB\nNOT A SEED!\n")
+    assert run([*line, "--player", "greedy", "--seeds", str(seeds)]) == 2
+
+
+def test_an_exported_network_plays_as_the_run_does(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = runs / "exported"
+    assert run(["export", "it", "--out", str(folder), "--runs", str(runs)]) == 0
+    assert f"alea eval balatro --player path:{folder}" in capsys.readouterr().out
+    facts = json.loads((folder / "manifest.json").read_text())["facts"]
+    assert facts["ppo"]["rewards"]["progress"] == 0.5
+    played = []
+    for player in ("run:it", f"path:{folder}"):
+        looking = f"{player},search,candidates=2,samples=1,depth=1"
+        assert run(["eval", "balatro", "--player", looking, "--seeds", "2", "--runs", str(runs), "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        played.append((found["decisions"], found["mean_rounds"]))
+    assert played[0] == played[1]
+
+
+def test_memory_of_a_run_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "it", "--memory", "--runs", str(runs), "--json"]) == 0
+    memory = json.loads(capsys.readouterr().out)["memory"]
+    assert 2**20 < memory["bytes"] <= memory["most_bytes"] < memory["cap_bytes"] == 8 * 2**30
+    assert run(["status", "it", "--memory", "--runs", str(runs)]) == 0
+    assert "of 8.00 GiB that it may take" in capsys.readouterr().out
+
+
+def test_where_the_time_goes_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = [part for key, value in TINY.items() for part in ("--set", f"{key}={value}")]
+    line = ["train", "balatro", "--preset", "classic", "--runs", str(runs), "--name", "timed", "--profile", "--json"]
+    assert run([*line, *sets, "--set", "total_rows=1000"]) == 0
+    found = json.loads(capsys.readouterr().out)["profile"]
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    assert {"network", "update"} <= found["shares"].keys()
+    assert 0 < found["device_share"] <= 1
+
+
+def test_self_play_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["bench", "selfplay", "--game", "balatro", "--games", "1", "--preset", "classic", "--single-batch", "2"]
+    sets = ["--set", "model.width=16", "--set", "selfplay.moves_per_rollout=16", "--set", "learn.batch_size=8"]
+    assert run([*line, *sets, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["game"], found["batch"], found["unit"]) == ("selfplay", "balatro", 2, "decisions/s")
+    assert found["throughput"] > 0
+    assert found["games"] >= 1
+    assert found["mean_ante"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["bench", "mcts", "--game", "balatro"], "kind is 'mcts'"),
+        (["bench", "selfplay", "--game", "balatro", "--discover"], "discover is True"),
+        (["bench", "selfplay", "--game", "balatro", "--games", "0"], "games is 0"),
+        (["bench", "selfplay", "--game", "tictactoe", "--games", "5"], "games that run on the host"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(line: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(line) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_doctor_examines_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "balatro", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == 0
+    assert {"balatro"} == {finding["game"] for finding in found["findings"]}

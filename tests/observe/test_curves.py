@@ -80,6 +80,14 @@ def test_entropy_and_replay_against_rows():
     assert _curves(panels["Replay"]) == {"held": [(100, 90)], "ready": [(100, 80)], "window": [(100, 70)]}
 
 
+def test_what_ppo_says_against_rows_and_memory_against_seconds():
+    panels = _panels(examples.ppo(), examples.ppo(rows=200, seconds=5.0, mean_ante=2.0, memory_bytes=60))
+    assert _curves(panels["Where games end"]) == {"mean": [(100, 1.75), (200, 2.0)]}
+    assert _curves(panels["Points of games"]) == {"mean": [(100, 2.5), (200, 2.5)]}
+    assert _curves(panels["Explained variance"]) == {"of returns": [(100, 0.75), (200, 0.75)]}
+    assert _curves(panels["Memory"]) == {"held": [(3.0, 50), (5.0, 60)], "cap": [(3.0, 100), (5.0, 100)]}
+
+
 def test_only_panels_with_data():
     assert _panels() == {}
     assert _panels(examples.run(), examples.alarm(), examples.checkpoint()) == {}

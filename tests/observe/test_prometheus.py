@@ -22,7 +22,7 @@ from aleazero.core.errors import MissingExtra
 from aleazero.observe.catalogue import CATALOGUE, MOST_SERIES, metric_of
 from aleazero.observe.endpoint import Endpoint, EndpointError
 from aleazero.observe.prometheus import PATH, PrometheusSink
-from aleazero.observe.reports import HardwareReport, RayReport, WorkerReport, WorkersReport, report_of
+from aleazero.observe.reports import EvalReport, HardwareReport, RayReport, WorkerReport, WorkersReport, report_of
 from aleazero.observe.targets import Target, TargetServer, write_targets
 from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
@@ -72,9 +72,14 @@ def on_ray() -> RayReport:
     return RayReport(**where, **rates, **counts, inference={"batch_fill": 0.5})  # type: ignore[arg-type]
 
 
+def alone() -> EvalReport:
+    """Of games for one, which have more to say."""
+    return examples.match(details={"mean_ante": 1.5, "ante1_clear": 0.25})
+
+
 def every_report() -> list:
     return [
-        *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), examples.match()),
+        *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), alone()),
         *(examples.producers(), examples.ppo()),
         *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker(), on_ray()),
     ]

@@ -199,7 +199,7 @@ def newest(folder: RunFolder) -> checkpoint.Checkpoint:
 def differences(left: checkpoint.Checkpoint, right: checkpoint.Checkpoint) -> list[str]:
     """What is not equal bit for bit; where only one of them holds its replay, the replay is not compared."""
     trees = [{name.partition("/")[0] for name in found.arrays} for found in (left, right)]
-    assert trees[0] - {"replay"} == {"weights", "average", "optimiser", "games"}
+    assert trees[0] - {"replay", "selves"} == {"weights", "average", "optimiser", "games"}
     found = [f"step: {left.step}, {right.step}"] if left.step != right.step else []
     for name in COUNTS:
         if left.facts[name] != right.facts[name]:

@@ -13,11 +13,13 @@ from aleazero.config import RunConfig, resolve
 from aleazero.core.errors import ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments
 from aleazero.observe.alarms import alarms_of
+from aleazero.observe.hardware import resident_bytes
 from aleazero.observe.reports import EvalReport, LearnReport, PpoReport, SelfPlayReport
 from aleazero.play.fragments import Played
 from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
-from aleazero.runtimes.ppo import HostPlay, ppo_run, resident_bytes
+from aleazero.runtimes.ppo import ppo_run
+from aleazero.runtimes.ppo_play import HostPlay
 from aleazero.runtimes.start import resume, start
 from tests.observe import examples
 from tests.runtimes.support import Recorder, StopAfter, differences, newest, programs, quick_programs  # noqa: F401
@@ -44,9 +46,10 @@ def run_of(root: Path, name: str, sink: Recorder | None = None, *assignments: st
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(tmp_path):
-    whole = run_of(tmp_path, "whole")
+    remembers = "model.history=2"
+    whole = run_of(tmp_path, "whole", None, remembers)
     assert whole.train(StopAfter()) == "done"
-    halves = run_of(tmp_path, "halves")
+    halves = run_of(tmp_path, "halves", None, remembers)
     assert halves.train(StopAfter(3)) == "stopped"
     again = ppo_run(halves.parts, halves.folder, Recorder())
     again.resume(newest(halves.folder), "exact")
@@ -55,7 +58,8 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(tmp_path):
     assert one.step == other.step == 64
     assert differences(one, other) == []
     assert float(one.arrays["optimiser/kl_weight"]) != 0.2  # it has moved, and is kept
-    np.testing.assert_array_equal(one.arrays["games/bytes"], other.arrays["games/bytes"])
+    for name in ("bytes", "past"):
+        np.testing.assert_array_equal(one.arrays[f"games/{name}"], other.arrays[f"games/{name}"])
 
 
 def test_from_weights_games_begin_anew_and_counts_go_on(tmp_path):
@@ -112,6 +116,75 @@ def test_cartpole_is_learned_a_little(tmp_path):
     assert run.last_eval[0].points_per_game > 100
 
 
+# ---- device games, against past selves
+
+BOARD = (
+    *("total_rows=1024", "model.width=16", "model.blocks=1", "selfplay.num_games=16", "selfplay.moves_per_rollout=8"),
+    *("learn.batch_size=64", "ppo.epochs=1", "ppo.opponents=2", "ppo.opponents_every=2", "evaluate.games=4"),
+    *("evaluate.opponents=random", "evaluate.every_rows=0", "observe.every_seconds=0"),
+)
+
+
+def board_run(root: Path, name: str, *assignments: str) -> LocalRun:
+    config = resolve("tictactoe", preset="ppo", assignments=[*BOARD, *assignments], environ={})
+    return ppo_run(build_ppo_parts(config), new_run(root, name, "x"), Recorder())
+
+
+def test_a_run_against_past_selves_goes_on_as_if_it_had_not_stopped(tmp_path):
+    whole = board_run(tmp_path, "whole")
+    assert whole.train(StopAfter()) == "done"
+    halves = board_run(tmp_path, "halves")
+    assert halves.train(StopAfter(3)) == "stopped"
+    again = ppo_run(halves.parts, halves.folder, Recorder())
+    again.resume(newest(halves.folder), "exact")
+    assert again.train(StopAfter()) == "done"
+    one, other = newest(whole.folder), newest(halves.folder)
+    assert one.step == other.step == 16
+    assert differences(one, other) == []
+    selves = [name for name in one.arrays if name.startswith("selves/")]
+    assert selves
+    for name in selves:
+        kept = one.arrays[name]
+        np.testing.assert_array_equal(kept, other.arrays[name])
+        assert kept.shape[0] == 2
+    assert any((one.arrays[name][0] != one.arrays[name][1]).any() for name in selves)  # of different times
+    assert whole.last_eval[0].opponent == "random"
+
+
+def test_tictactoe_is_learned_against_past_selves(tmp_path):
+    """Random play against random play scores a half; a policy that has learned loses little."""
+    config = resolve("tictactoe", preset="ppo", assignments=["total_rows=98304", "evaluate.games=200",
+                     "evaluate.opponents=random", "evaluate.every_rows=0", "model.blocks=1"], environ={})  # fmt: skip
+    run = ppo_run(build_ppo_parts(config), new_run(tmp_path, "it", "x"), Recorder())
+    assert run.train(StopAfter()) == "done"
+    assert run.last_eval[0].score_low > 0.75
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("ppo.opponents=0", "is for two, who need some"),
+        ("ppo.opponents=3", "a multiple of ppo.opponents"),
+        ("evaluate.opponents=randm", "unknown player"),
+        ("rewards.win=1", "does not measure 'won'"),
+        ("model.history=1", "leave it 0"),
+    ],
+)
+def test_settings_of_device_games_that_do_not_fit_are_refused(tmp_path, assignment, said):
+    with pytest.raises(ConfigError, match=said):
+        board_run(tmp_path, "it", assignment)
+
+
+@pytest.mark.long
+def test_tictactoe_hardly_loses_to_the_solver(tmp_path):
+    """The preset: the policy alone, without a search."""
+    config = resolve("tictactoe", preset="ppo", assignments=["evaluate.every_rows=0"], environ={})
+    finished = start(config, tmp_path, name="it", seconds=None, quiet=True)
+    against = {report.opponent: report for report in finished.ratings}
+    assert against["random"].score > 0.9
+    assert against["solver"].score > 0.45
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_cartpole_is_solved(tmp_path, seed):
@@ -147,6 +220,9 @@ def test_a_cap_that_is_too_small_says_what_fits():
         ("evaluate.opponents=random", "write 'nobody'"),
         ("model.kind=balatro", "sees 1458 numbers of Balatro"),
         ("ppo.clip=0", "clip is 0"),
+        ("ppo.opponents=2", "is for one, who has none"),
+        ("ppo.teacher=greedy", "give both, or neither"),
+        ("model.history=-1", "history is -1"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(assignment, said):

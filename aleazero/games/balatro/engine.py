@@ -182,6 +182,18 @@ def seed_text(number: int) -> str:
     return letters
 
 
+def seed_rows(numbers: np.ndarray) -> np.ndarray:
+    """The same of many numbers `[n]`, as characters' codes `[n, 8]`."""
+    alphabet = np.frombuffer(rng.ALPHABET.encode(), np.uint8).astype(np.int64)
+    base = np.uint64(len(alphabet))
+    left = np.asarray(numbers, np.uint64)
+    rows = np.zeros((len(left), 8), np.int64)
+    for place in range(8):
+        rows[:, place] = alphabet[(left % base).astype(np.int64)]
+        left = left // base
+    return rows
+
+
 def _letters(seeds: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """The characters of seeds `[n, 8]`, and how many each has `[n]`, all at once where all are well written."""
     rows = np.zeros((len(seeds), 8), np.int64)
@@ -318,7 +330,7 @@ class Batch:
 
     def take(self, lanes: np.ndarray) -> Batch:
         """Copies of the games of these lanes `[n]`, each as often as it is named."""
-        other = Batch._bare(self.states[lanes].copy().view(np.recarray), self.threads)
+        other = Batch._bare(self.states[lanes].view(np.recarray), self.threads)
         other.masks[:], other.over[:] = self.masks[lanes], self.over[lanes]
         return other
 
@@ -329,8 +341,7 @@ class Batch:
     def reseed(self, numbers: np.ndarray) -> None:
         """Fresh random streams `[B]`, the draw pile shuffled anew, its cards and those that lie face down exchanged:
         nothing that is not seen stays known."""
-        rows, _ = _letters([seed_text(int(number)) for number in numbers])
-        spread(_reseed, len(self), self.threads, self.states, rows)
+        spread(_reseed, len(self), self.threads, self.states, seed_rows(numbers))
 
     def account(self, lane: int, action: int) -> tuple[np.ndarray, Batch]:
         """How the score of a legal play comes about: lines `[n, 5]` (`account`), and the scored game `[1]`.

@@ -28,6 +28,7 @@ from aleazero.games.balatro.layout import (
     P_PACK,
     P_SHOP,
 )
+from aleazero.games.balatro.observe import STATE_SIZE, observe_state
 
 SHOP_ROWS = MAX_SHELF + 4  # the shelf, two vouchers, two packs
 K_VOUCHER, K_PACK = 4, 5  # kinds in the shop besides joker 1, consumable 2, playing card 3
@@ -107,6 +108,13 @@ def shape_of(name: str) -> tuple[int, int]:
     return rows, len(columns)
 
 
+_HAND_SHAPE, _DECK_SHAPE, _JOKERS_SHAPE, _CONSUMABLES_SHAPE, _SHOP_SHAPE, _PACK_SHAPE = map(shape_of, ENTITIES)
+# Where each begins in what is seen of a game, after the table; and where it ends.
+_ENDS = np.cumsum([STATE_SIZE, *(rows * columns for rows, columns in map(shape_of, ENTITIES))])
+_FIRST, WIDTH = _ENDS[:-1], int(_ENDS[-1])
+_HAND, _DECK, _JOKERS, _CONSUMABLES, _SHOP, _PACK = map(int, _FIRST)
+
+
 @jit
 def _hand(g: Any, hand: Any, deck: Any) -> None:
     for c in range(int(g.card_count)):
@@ -184,23 +192,30 @@ def _in_pack(g: Any, pack: Any) -> None:
 
 
 @entry
-def observe_entities(
-    states: Any, hand: Any, deck: Any, jokers: Any, consumables: Any, shop: Any, pack: Any, low: int, high: int
-) -> None:
-    """Fills rows that are zero, in the order of `ENTITIES`."""
+def _observe(states: Any, out: Any, low: int, high: int) -> None:
     for b in range(low, high):
         g = states[b]
-        _hand(g, hand[b], deck[b])
-        _owned(g, jokers[b], consumables[b])
+        row = out[b]
+        row[:] = 0.0
+        observe_state(g, row[:_HAND])
+        _hand(g, row[_HAND:_DECK].reshape(*_HAND_SHAPE), row[_DECK:_JOKERS].reshape(*_DECK_SHAPE))
+        jokers, consumables = row[_JOKERS:_CONSUMABLES], row[_CONSUMABLES:_SHOP]
+        _owned(g, jokers.reshape(*_JOKERS_SHAPE), consumables.reshape(*_CONSUMABLES_SHAPE))
         opened = int(g.phase) == P_PACK
         if int(g.phase) == P_SHOP or (opened and int(g.pack_return) == P_SHOP):
-            _in_shop(g, shop[b], trade.voucher_price(g))
+            _in_shop(g, row[_SHOP:_PACK].reshape(*_SHOP_SHAPE), trade.voucher_price(g))
         if opened:
-            _in_pack(g, pack[b])
+            _in_pack(g, row[_PACK:].reshape(*_PACK_SHAPE))
+
+
+def observe_flat(batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
+    """`[B, WIDTH]`, written over `out` where it is given: the table, then every thing's row as `ENTITIES` has them."""
+    seen = np.empty((len(batch), WIDTH), np.float32) if out is None else out
+    spread(_observe, len(batch), batch.threads, batch.states, seen)
+    return seen
 
 
 def observe_rows(batch: Batch) -> dict[str, np.ndarray]:
     """The rows of every game, `[B, rows, columns]` each, in the order of `ENTITIES`."""
-    rows = {name: np.zeros((len(batch), *shape_of(name)), np.float32) for name in ENTITIES}
-    spread(observe_entities, len(batch), batch.threads, batch.states, *rows.values())
-    return rows
+    parts = np.split(observe_flat(batch), _FIRST, axis=1)[1:]
+    return {name: part.reshape(len(batch), *shape_of(name)) for name, part in zip(ENTITIES, parts, strict=True)}

@@ -14,14 +14,13 @@ import numpy as np
 from aleazero.core.errors import UnknownName
 from aleazero.core.game import GameSpec, HostGame, HostStatus
 from aleazero.games.balatro import actions, contest, entities, observe
-from aleazero.games.balatro.engine import Batch, cores, seed_text
-from aleazero.games.balatro.layout import P_PLAY
-from aleazero.games.balatro.observe import observe_batch, observe_table
+from aleazero.games.balatro.engine import Batch, EngineError, cores, seed_text
+from aleazero.games.balatro.layout import ERR_ACTION, P_OVER, P_PLAY
+from aleazero.games.balatro.observe import observe_batch
 
 _CARDS = observe.CARD_ROWS * observe.CARD_COLUMNS
 _JOKERS = observe.JOKER_ROWS * observe.JOKER_COLUMNS
 OBSERVATION = _CARDS + _JOKERS + observe.STATE_SIZE
-ROWS_OBSERVATION = observe.STATE_SIZE + sum(int(np.prod(entities.shape_of(name))) for name in entities.ENTITIES)
 
 
 class Balatro(HostGame):
@@ -47,7 +46,7 @@ class Balatro(HostGame):
             num_players=1,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.A_END,
-            observation_shape=(ROWS_OBSERVATION if rows else OBSERVATION,),
+            observation_shape=(entities.WIDTH if rows else OBSERVATION,),
             outcomes=(),
             max_plies=5000,
             chance="sampled",
@@ -55,14 +54,29 @@ class Balatro(HostGame):
 
     def init_batch(self, seeds: np.ndarray) -> Batch:
         """Runs of these numbers `[B]`, each a seed of eight characters."""
-        texts = [seed_text(int(seed))[: self.seed_length] for seed in seeds]
-        return Batch.start(texts, self.deck, self.stake, self.last_ante, self.threads)
+        return Batch.start(self._texts(seeds), self.deck, self.stake, self.last_ante, self.threads)
+
+    def _texts(self, seeds: np.ndarray) -> list[str]:
+        return [seed_text(int(seed))[: self.seed_length] for seed in seeds]
 
     def step_batch(self, states: Batch, actions: np.ndarray, lanes: np.ndarray | None = None) -> Batch:
         """The batch after legal actions; the argument is unchanged."""
-        after = states.copy()
-        after.step(actions, lanes)
-        return after
+        return self.advance(states.copy(), actions, lanes)
+
+    def advance(self, states: Batch, actions: np.ndarray, lanes: np.ndarray | None = None) -> Batch:
+        """The same in place. A run that needs more room than a record has is over: it is too rare to end training."""
+        stopped = states.try_step(actions, lanes)
+        if len(stopped):
+            wrong = stopped[states.states["error"][stopped] == ERR_ACTION]
+            if len(wrong):
+                raise EngineError(f"game {int(wrong[0])}, action {int(actions[wrong[0]])}: {states.why(int(wrong[0]))}")
+            states.states["phase"][stopped], states.over[stopped], states.masks[stopped] = P_OVER, True, False
+        return states
+
+    def renew(self, states: Batch, lanes: np.ndarray, seeds: np.ndarray) -> Batch:
+        """New runs in place."""
+        states.restart(lanes, self._texts(seeds), self.deck, self.stake, self.last_ante)
+        return states
 
     def legal_actions(self, states: Batch) -> np.ndarray:
         """`[B, 1000]` bool."""
@@ -71,12 +85,17 @@ class Balatro(HostGame):
     def observe(self, states: Batch) -> np.ndarray:
         """`[B, 1458]` float32: cards, jokers and the table; by rows `[B, 641]`: the table, then every thing's row."""
         if self.rows:
-            table = observe_table(states)
-            things = [x.reshape(len(states), -1) for x in entities.observe_rows(states).values()]
-            return np.concatenate([table, *things], axis=1)
+            return entities.observe_flat(states)
         seen = observe_batch(states)
         parts = [seen[name].reshape(len(states), -1) for name in ("cards", "jokers", "game_state")]
         return np.concatenate(parts, axis=1)
+
+    def observe_into(self, states: Batch, out: np.ndarray) -> None:
+        """Rows are written where they are wanted."""
+        if self.rows:
+            entities.observe_flat(states, out)
+        else:
+            super().observe_into(states, out)
 
     def status(self, states: Batch) -> HostStatus:
         """A point for every blind beaten."""

@@ -180,19 +180,6 @@ def _observe(states: Any, cards: Any, jokers: Any, table: Any, low: int, high: i
         observe_state(g, table[b])
 
 
-@entry
-def _observe_tables(states: Any, table: Any, low: int, high: int) -> None:
-    for b in range(low, high):
-        observe_state(states[b], table[b])
-
-
-def observe_table(batch: Batch) -> np.ndarray:
-    """The table alone, `[B, 50]`."""
-    table = np.zeros((len(batch), STATE_SIZE), np.float32)
-    spread(_observe_tables, len(batch), batch.threads, batch.states, table)
-    return table
-
-
 def observe_batch(batch: Batch, into: dict[str, np.ndarray] | None = None) -> dict[str, np.ndarray]:
     """What is seen of every game: `cards` [B, 52, 4], `jokers` [B, 150, 8], `game_state` [B, 50], `action_mask`.
 

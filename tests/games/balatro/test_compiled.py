@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aleazero.games.balatro import entities
 from aleazero.games.balatro.engine import Batch
 from aleazero.games.balatro.game import observe_batch
 
@@ -19,7 +20,7 @@ PROGRAM = """
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from aleazero.games.balatro import facts, jit
+from aleazero.games.balatro import entities, facts, jit
 from aleazero.games.balatro.engine import Batch, seed_text
 from aleazero.games.balatro.game import observe_batch
 from aleazero.games.balatro.verify import verify
@@ -43,6 +44,7 @@ twin.restart(np.array([1]), ["TUTORIAL"], last_ante=12)
 print("state", hashlib.sha256(b"".join(twin.snapshot())).hexdigest(), sep="|")
 seen = observe_batch(twin)
 print("seen", hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest(), sep="|")
+print("rows", hashlib.sha256(entities.observe_flat(twin).tobytes()).hexdigest(), sep="|")
 one, two = (Batch.start([seed_text(i) for i in range(64)], threads=n) for n in (1, 2))
 one.wander(200)
 two.wander(200)
@@ -70,6 +72,7 @@ def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
     assert hashlib.sha256(b"".join(plain.snapshot())).hexdigest() == rows["state"][0]
     seen = observe_batch(plain)
     assert hashlib.sha256(seen["cards"].tobytes() + seen["jokers"].tobytes()).hexdigest() == rows["seen"][0]
+    assert hashlib.sha256(entities.observe_flat(plain).tobytes()).hexdigest() == rows["rows"][0]
     assert np.unique(plain.states["error"]).tolist() == [0]
 
 

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from aleazero.assemble_ppo import build_ppo_parts, host_game
+from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import resolve
 from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.games.balatro import actions, entities, observe
-from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro import actions, entities, layout, observe
+from aleazero.games.balatro.engine import Batch, EngineError, seed_rows, seed_text
 from aleazero.games.balatro.game import Balatro
+from aleazero.host_players import host_game
 from aleazero.models import balatro as networks
 from aleazero.models.build import ModelConfig, build_model
 from tests.games.conftest import quick_compile  # noqa: F401
@@ -125,6 +126,31 @@ def test_measures_and_lanes():
     assert game.snapshot(again) == [game.snapshot(played)[i] for i in (1, 1, 0)]
 
 
+def test_a_run_that_needs_more_room_than_there_is_ends():
+    """Training goes on with another; an action that is not legal is still an error."""
+    game = Balatro(rows=True)
+    full, chosen = game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND)
+    full.states["stream_key"][1] = 10**9  # all in use: the deck cannot be shuffled
+    after = game.step_batch(full, chosen)
+    assert after.states["error"].tolist() == [0, layout.ERR_STREAMS]
+    assert game.status(after).terminated.tolist() == [False, True]
+    assert game.legal_actions(after).any(1).tolist() == [True, False]
+    assert game.status(game.restore(game.snapshot(after))).terminated.tolist() == [False, True]
+    new = game.renew(after, np.array([1]), SEEDS[:1])
+    assert game.status(new).terminated.tolist() == [False, False]
+    with pytest.raises(EngineError, match="not legal"):
+        game.step_batch(new, np.array([999, 999]))
+
+
+def test_what_is_seen_can_be_written_where_it_is_wanted():
+    for game in (Balatro(rows=True), Balatro()):
+        states = game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))
+        room = np.full((4, *game.spec.observation_shape), 7, np.float32)
+        game.observe_into(states, room[1:3])
+        np.testing.assert_array_equal(room[1:3], game.observe(states))
+        assert (room[[0, 3]] == 7).all()
+
+
 def test_teachers_choose_what_is_legal_and_the_same_again():
     game = Balatro()
     states = game.init_batch(SEEDS)
@@ -148,3 +174,9 @@ def test_presets_fit_and_the_classic_one_is_what_it_says():
     ppo = classic.ppo
     assert (ppo.gamma, ppo.gae_lambda, ppo.clip, ppo.value_clip) == (0.99, 0.95, 0.2, 10)
     assert (ppo.entropy.start, ppo.epochs, ppo.kl_target, ppo.memory_gb) == (0.01, 30, 0.02, 8)
+
+
+def test_many_numbers_are_spelled_as_one_is():
+    numbers = np.array([0, 1, 34, 35, 2**40 + 17, 2**63 + 5, 2**64 - 1], np.uint64)
+    spelled = [bytes(row.astype(np.uint8)).decode() for row in seed_rows(numbers)]
+    assert spelled == [seed_text(int(number)) for number in numbers]
