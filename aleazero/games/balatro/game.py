@@ -37,7 +37,7 @@ class Balatro(HostGame):
         rows: bool = False,
         seed_length: int = 8,
     ) -> None:
-        """With `rows` things are seen one by one (`entities`), and what plays promise; seeds have `seed_length` characters."""
+        """With `rows` things are seen one by one, and what plays promise; seeds have `seed_length` characters."""
         self.deck, self.stake, self.last_ante = deck, stake, last_ante
         self.rows, self.seed_length = rows, seed_length
         self.threads = threads or cores()
@@ -84,7 +84,7 @@ class Balatro(HostGame):
         return states.masks.copy()
 
     def observe(self, states: Batch) -> np.ndarray:
-        """`[B, 1458]` float32: cards, jokers, table; by rows `[B, 1077]`: table, every thing's row, what is promised."""
+        """`[B, 1458]` float32: cards, jokers, table; by rows `[B, 1077]`: the table, every row, what is promised."""
         if self.rows:
             out = np.empty((len(states), ROWS_OBSERVATION), np.float32)
             self.observe_into(states, out)
