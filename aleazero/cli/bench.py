@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aleazero.bench.command import read_options, show
-from aleazero.cli.main import print_json
+from aleazero.cli.answer import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import HostGame

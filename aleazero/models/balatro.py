@@ -1,7 +1,8 @@
 """Networks for Balatro: the classic one over flat arrays, and one that attends over cards, jokers and the shop's rows.
 
 The second scores actions by the rows they are about: a subset of the hand by its cards and their pairs, a purchase by
-the row in the shop. So what it learns of a card holds wherever the card lies. Sizes of rows and ranges of actions are
+the row in the shop, plays and discards by what they promise too. So what it learns of a card holds wherever the card
+lies. Sizes of rows and ranges of actions are
 those of the game, which a test compares; knows no rules.
 """
 
@@ -29,7 +30,8 @@ ROWS = {
     "shop": (9, 9),
     "pack": (5, 8),
 }
-INPUTS = {"balatro": CARDS + JOKERS + STATE, "balatro_rows": STATE + sum(r * c for r, c in ROWS.values())}
+PROMISES, ENOUGH = 436, 7.0  # after the rows: of plays and discards; the number where a score is enough
+INPUTS = {"balatro": CARDS + JOKERS + STATE, "balatro_rows": STATE + sum(r * c for r, c in ROWS.values()) + PROMISES}
 
 # How many values of each column get a number of their own; 0: it is a quantity.
 _KINDS = {
@@ -42,6 +44,8 @@ _KINDS = {
 # Rows that are attended to, of those there may be: what few games ever have is scored with the table alone.
 _KEPT = {"hand": 10, "owned_jokers": 6, "consumables": 3, "shop": 9, "pack": 5}
 _TABLE_KINDS = {0: 6, 2: 3, 3: 32, 22: 40, 28: 8, 36: 14}  # the table's numbers that are names: phase, blind, boss, ...
+
+_WEIGHING = 24  # units that weigh what a play promises
 
 # Actions that are about one row, in the game's order: how many, whose rows, and the first of them.
 _SUBSET_PLACES = 8
@@ -115,12 +119,14 @@ class RowsNet(nn.Module):
 
     @nn.compact
     def __call__(self, observation: Array) -> Output:
-        """`[B, 641]`, or with what is remembered behind."""
+        """`[B, 1077]`, or with what is remembered behind."""
         batch = observation.shape[0]
-        ends = np.cumsum([STATE, *(rows * columns for rows, columns in ROWS.values())])
-        table, *flat, memory = jnp.split(observation, ends, axis=1)
+        ends = np.cumsum([STATE, *(rows * columns for rows, columns in ROWS.values()), PROMISES])
+        table, *flat, promised, memory = jnp.split(observation, ends, axis=1)
         things = {name: x.reshape(batch, *ROWS[name]) for name, x in zip(ROWS, flat, strict=True)}
-        whole = jnp.concatenate([_squash(table), *_names(table), things.pop("deck").reshape(batch, -1) / 4, memory], 1)
+        plays, discards = (_promise(x) for x in jnp.split(promised, 2, axis=1))
+        deck = things.pop("deck").reshape(batch, -1) / 4
+        whole = jnp.concatenate([_squash(table), *_names(table), deck, plays.max(1), memory], 1)
         rows = [nn.Dense(self.width, dtype=self.compute, name="table")(whole.astype(self.compute))[:, None]]
         there = [jnp.ones((batch, 1), bool)]
         for name, kept in _KEPT.items():
@@ -141,7 +147,7 @@ class RowsNet(nn.Module):
         first, *parts = jnp.split(x, ends, axis=1)
         total = nn.relu(first[:, 0])
         output: Output = Heads(**{**self.heads, "num_actions": 0}, name="heads")(total, total)
-        logits = self._logits(total, dict(zip(_KEPT, parts, strict=True)))
+        logits = self._logits(total, dict(zip(_KEPT, parts, strict=True)), {"play": plays, "discard": discards})
         return Output(logits=logits, value=output.value, moves_left=output.moves_left)
 
     def _embed(self, name: str, x: Array) -> Array:
@@ -158,8 +164,8 @@ class RowsNet(nn.Module):
             num_heads=4, dtype=self.compute, out_kernel_init=nn.initializers.zeros_init(), name=f"attention_{i}"
         )(x, x, mask=jnp.broadcast_to(mask, (x.shape[0], 1, x.shape[1], x.shape[1])))
 
-    def _logits(self, total: Array, parts: dict[str, Array]) -> Array:
-        """`[B, A]`: each range of actions from the rows it is about."""
+    def _logits(self, total: Array, parts: dict[str, Array], promised: dict[str, Array]) -> Array:
+        """`[B, A]`: each range of actions from the rows it is about, subsets of the hand from what they promise too."""
         small = nn.initializers.variance_scaling(0.01, "fan_in", "truncated_normal")
 
         def dense(x: Array, size: int, name: str) -> Array:
@@ -174,7 +180,10 @@ class RowsNet(nn.Module):
             paired = jnp.einsum("bif,bjf->bij", ask, answer).reshape(hand.shape[0], -1)
             single = dense(hand, 1, f"{name}_card")[..., 0]
             size = dense(total, 5, f"{name}_size")[:, sizes]
-            found.append(single @ SUBSETS.T + paired @ pairs.T + size)
+            seen = nn.Dense(_WEIGHING, dtype=self.compute, name=f"{name}_promise")(promised[name].astype(self.compute))
+            meant = nn.Dense(_WEIGHING, dtype=self.compute, name=f"{name}_meaning")(total)[:, None]
+            weighed = dense(nn.relu(seen + meant), 1, f"{name}_weight")[..., 0]
+            found.append(single @ SUBSETS.T + paired @ pairs.T + size + weighed)
         for name, count, rows, first in ACTIONS:
             about = dense(total, count, f"{name}_all")
             if rows is not None:
@@ -183,6 +192,11 @@ class RowsNet(nn.Module):
             found.append(about)
         logits = jnp.concatenate(found, 1)
         return jnp.pad(logits, ((0, 0), (0, int(self.heads["num_actions"]) - logits.shape[1])))
+
+
+def _promise(x: Array) -> Array:
+    """Promises as what they are about: how much, whether it is enough, whether there is any; `[B, 218, 3]`."""
+    return jnp.stack([(x - ENOUGH) / 3 * (x > 0), x >= ENOUGH, x > 0], -1).astype(x.dtype)
 
 
 def _squash(x: Array) -> Array:

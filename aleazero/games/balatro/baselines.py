@@ -65,11 +65,11 @@ def _refused(g: Any, hand: int, count: int) -> bool:
 
 
 @jit
-def estimate(g: Any, chosen: Any, count: int, passive: int) -> float:
-    """What cards would score by their poker hand, its level and their own worth; jokers and held cards left out."""
+def appraise(g: Any, chosen: Any, count: int, passive: int) -> tuple[int, float]:
+    """The poker hand of cards, and what it would score with its level and their own worth: no jokers, no held cards."""
     hand, _, scoring = hands.evaluate(g, chosen, count, passive)
     if _refused(g, hand, count):
-        return 0.0
+        return hand, 0.0
     level = i64(g.level[hand])
     chips = float(tables.HAND_CHIPS[hand] + (level - 1) * tables.HAND_CHIPS_STEP[hand])
     mult = float(tables.HAND_MULT[hand] + (level - 1) * tables.HAND_MULT_STEP[hand])
@@ -89,7 +89,7 @@ def estimate(g: Any, chosen: Any, count: int, passive: int) -> float:
         more, added, times = create.edition_chips_mult(i64(g.edition[c]))
         chips += more
         mult = (mult + added) * times
-    return chips * mult
+    return hand, chips * mult
 
 
 @jit
@@ -108,7 +108,8 @@ def try_play(row: Any, spare: Any, spare_row: Any, bits: int) -> float:
 
 
 @jit
-def _seen(g: Any, bits: int) -> bool:
+def all_seen(g: Any, bits: int) -> bool:
+    """Whether none of the cards at these places lies face down."""
     for i in range(int(g.hand_count)):
         if bits >> i & 1 != 0 and i64(g.card_flags[i64(g.hand[i])]) & F_FACE_DOWN != 0:
             return False
@@ -116,7 +117,8 @@ def _seen(g: Any, bits: int) -> bool:
 
 
 @jit
-def _gather(g: Any, bits: int, out: Any) -> int:
+def gather(g: Any, bits: int, out: Any) -> int:
+    """The cards at these places go to `out`; how many."""
     n = 0
     for i in range(int(g.hand_count)):
         if bits >> i & 1 != 0:
@@ -137,8 +139,8 @@ def best_play(g: Any, row: Any, spare: Any, spare_row: Any, mask: Any) -> tuple[
         bits = int(actions.SUBSETS[k]) | forced
         if mask[actions.A_PLAY + k]:
             last = k
-            if _seen(g, bits):
-                worth[k] = estimate(g, chosen, _gather(g, bits, chosen), passive)
+            if all_seen(g, bits):
+                worth[k] = appraise(g, chosen, gather(g, bits, chosen), passive)[1]
     best, score, highest = last, -1.0, float(worth.max())
     for _ in range(_SCORED):
         k = 0
@@ -197,7 +199,7 @@ def _expected(g: Any, keep: int, passive: int, draws: int, word: int) -> float:
                     chosen[count] = held[i]
                     count += 1
             if count == min(5, size):  # more cards never make a hand worse
-                best = max(best, estimate(g, chosen, count, passive))
+                best = max(best, appraise(g, chosen, count, passive)[1])
         total += best
     return total / draws
 

@@ -164,6 +164,8 @@ def spread(function: Callable[..., Any], count: int, threads: int, *arguments: A
     edges = [count * i // parts for i in range(parts + 1)]
     if parts == 1:
         return [function(*arguments, 0, count)]
+    if not getattr(function, "signatures", True):  # compiled here: the stack of a thread may be too small for it
+        function(*arguments, 0, 0)
     jobs = [_pool(threads).submit(function, *arguments, low, high) for low, high in itertools.pairwise(edges)]
     return [job.result() for job in jobs]
 

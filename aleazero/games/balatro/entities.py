@@ -196,7 +196,7 @@ def _observe(states: Any, out: Any, low: int, high: int) -> None:
     for b in range(low, high):
         g = states[b]
         row = out[b]
-        row[:] = 0.0
+        row[:WIDTH] = 0.0
         observe_state(g, row[:_HAND])
         _hand(g, row[_HAND:_DECK].reshape(*_HAND_SHAPE), row[_DECK:_JOKERS].reshape(*_DECK_SHAPE))
         jokers, consumables = row[_JOKERS:_CONSUMABLES], row[_CONSUMABLES:_SHOP]
@@ -205,11 +205,14 @@ def _observe(states: Any, out: Any, low: int, high: int) -> None:
         if int(g.phase) == P_SHOP or (opened and int(g.pack_return) == P_SHOP):
             _in_shop(g, row[_SHOP:_PACK].reshape(*_SHOP_SHAPE), trade.voucher_price(g))
         if opened:
-            _in_pack(g, row[_PACK:].reshape(*_PACK_SHAPE))
+            _in_pack(g, row[_PACK:WIDTH].reshape(*_PACK_SHAPE))
 
 
 def observe_flat(batch: Batch, out: np.ndarray | None = None) -> np.ndarray:
-    """`[B, WIDTH]`, written over `out` where it is given: the table, then every thing's row as `ENTITIES` has them."""
+    """`[B, WIDTH]`: the table, then every thing's row as `ENTITIES` has them.
+
+    Written over the first columns of `out` where it is given, which may be wider.
+    """
     seen = np.empty((len(batch), WIDTH), np.float32) if out is None else out
     spread(_observe, len(batch), batch.threads, batch.states, seen)
     return seen

@@ -13,7 +13,7 @@ import numpy as np
 
 from aleazero.core.errors import UnknownName
 from aleazero.core.game import GameSpec, HostGame, HostStatus
-from aleazero.games.balatro import actions, contest, entities, observe
+from aleazero.games.balatro import actions, contest, entities, observe, promises
 from aleazero.games.balatro.engine import Batch, EngineError, cores, seed_text
 from aleazero.games.balatro.layout import ERR_ACTION, P_OVER, P_PLAY
 from aleazero.games.balatro.observe import observe_batch
@@ -21,6 +21,7 @@ from aleazero.games.balatro.observe import observe_batch
 _CARDS = observe.CARD_ROWS * observe.CARD_COLUMNS
 _JOKERS = observe.JOKER_ROWS * observe.JOKER_COLUMNS
 OBSERVATION = _CARDS + _JOKERS + observe.STATE_SIZE
+ROWS_OBSERVATION = entities.WIDTH + promises.SIZE
 
 
 class Balatro(HostGame):
@@ -36,7 +37,7 @@ class Balatro(HostGame):
         rows: bool = False,
         seed_length: int = 8,
     ) -> None:
-        """With `rows` things are seen one by one (`entities`) after the table; seeds have `seed_length` characters."""
+        """With `rows` things are seen one by one, and what plays promise; seeds have `seed_length` characters."""
         self.deck, self.stake, self.last_ante = deck, stake, last_ante
         self.rows, self.seed_length = rows, seed_length
         self.threads = threads or cores()
@@ -46,7 +47,7 @@ class Balatro(HostGame):
             num_players=1,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.A_END,
-            observation_shape=(entities.WIDTH if rows else OBSERVATION,),
+            observation_shape=(ROWS_OBSERVATION if rows else OBSERVATION,),
             outcomes=(),
             max_plies=5000,
             chance="sampled",
@@ -83,9 +84,11 @@ class Balatro(HostGame):
         return states.masks.copy()
 
     def observe(self, states: Batch) -> np.ndarray:
-        """`[B, 1458]` float32: cards, jokers and the table; by rows `[B, 641]`: the table, then every thing's row."""
+        """`[B, 1458]` float32: cards, jokers, table; by rows `[B, 1077]`: the table, every row, what is promised."""
         if self.rows:
-            return entities.observe_flat(states)
+            out = np.empty((len(states), ROWS_OBSERVATION), np.float32)
+            self.observe_into(states, out)
+            return out
         seen = observe_batch(states)
         parts = [seen[name].reshape(len(states), -1) for name in ("cards", "jokers", "game_state")]
         return np.concatenate(parts, axis=1)
@@ -94,6 +97,7 @@ class Balatro(HostGame):
         """Rows are written where they are wanted."""
         if self.rows:
             entities.observe_flat(states, out)
+            promises.promise(states, out, entities.WIDTH)
         else:
             super().observe_into(states, out)
 

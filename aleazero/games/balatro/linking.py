@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from llvmlite.binding import Linkage
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
@@ -62,6 +63,19 @@ class PartLibrary(JITCodeLibrary):
         self._raise_if_finalized()
         self._finalized = True
 
+    def _get_module_for_linking(self) -> Any:
+        """Numba's, with functions that are taken in even where nothing taken in so far calls them.
+
+        Numba's own linkage would leave those out, and a caller that comes later would find nothing to call.
+        """
+        if self._shared_module is None:
+            module = super()._get_module_for_linking().clone()
+            for function in module.functions:
+                if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+                    function.linkage = "weak_odr"
+            self._shared_module = module
+        return self._shared_module
+
     def get_pointer_to_function(self, name: str) -> int:
         """Where calls from Python end."""
         self._ensure_finalized()
@@ -82,6 +96,13 @@ class WholeLibrary(JITCodeLibrary):
             known.add(id(one))
             super().add_linking_library(one)
             waiting += getattr(one, "below", [])
+
+    def _optimize_final_module(self) -> None:
+        """All are there: what nobody calls may now be left out."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == Linkage.weak_odr:
+                function.linkage = "linkonce_odr"
+        super()._optimize_final_module()
 
 
 def _compiler(library: type[Any]) -> type[Any]:
