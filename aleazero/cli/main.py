@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from aleazero import __version__
-from aleazero.cli import balatro_tree, cluster, graph_tree, ray_tree, strength, train_tree
+from aleazero.cli import balatro_tree, cluster, graph_tree, mcp_tree, ray_tree, strength, train_tree
 from aleazero.cli.desk import Telling, monitor_app
 from aleazero.cli.options import (
     Device,
@@ -50,6 +50,7 @@ app.command(monitor_app)
 app.command(train_tree.train)
 app.command(ray_tree.ray_app)
 app.command(graph_tree.graph_app)
+app.command(mcp_tree.mcp)
 app.command(strength.uci)
 runs_app.command(strength.runs_elo, name="elo")
 runs_app.command(strength.runs_pgn, name="pgn")

@@ -157,3 +157,22 @@ def _of_tag(tag: str) -> Iterator[tuple[str, str]]:
         yield "Suit", "Spades"
     else:
         yield "Trait", tag
+
+
+def between(a: str, b: str) -> tuple[str, ...]:
+    """Why two jokers work together, as in "both need Diamonds"; nothing where they do not."""
+    links = _links()
+    mine, theirs = links[a], links[b]
+    shared = [f"both need {thing}" for thing in mine["NEEDS"] if thing in theirs["NEEDS"]]
+    shared += [f"{b} makes {thing}, which {a} needs" for thing in mine["NEEDS"] if thing in theirs["FEEDS"]]
+    shared += [f"{a} makes {thing}, which {b} needs" for thing in mine["FEEDS"] if thing in theirs["NEEDS"]]
+    return tuple(shared)
+
+
+@cache
+def _links() -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {name: {"NEEDS": [], "FEEDS": []} for name in joker_graph().names("Joker")}
+    for edge in joker_graph().edges:
+        if edge.kind in ("NEEDS", "FEEDS") and edge.target[1] != "time":
+            found[edge.source[1]][edge.kind].append(edge.target[1])
+    return found
