@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aleazero.bridges.advisor import Advisor, split_player
 from aleazero.bridges.balatro_advice import Choose, baseline
 from aleazero.cli.main import print_json
 from aleazero.core.compilation import keep_compiled_programs
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
 
 
 def player_of(text: str, runs: Path | None) -> Choose:
-    """Who gives advice, or plays."""
-    if not text.startswith("run:"):
-        return baseline(text)
-    from aleazero.assemble_ppo import player_of as network
+    """Who gives advice, or plays: a baseline or a run's network, perhaps with an advisor."""
+    name, asked = split_player(text)
+    if name.startswith("run:"):
+        from aleazero.assemble_ppo import player_of as network
 
-    keep_compiled_programs()
-    return network(text, runs)(0)
+        keep_compiled_programs()
+        choose: Choose = network(name, runs)(0)
+    else:
+        choose = baseline(name)
+    return choose if asked is None else Advisor(choose, asked)
 
 
 def mcp(
