@@ -136,24 +136,24 @@ def load_player(text: str, root: Path | None = None) -> tuple[RunConfig, HostGam
     config = run.read_config()
     if config.algorithm != "ppo":
         raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
-    game = host_game(config.game, config.model.kind)
+    game = host_game(config.game, config.model.kind, config.model.graph)
     found = find_checkpoint(run.checkpoints, step)
     check_game(found, game)
     model = build_model(config.model, game.spec)
     return config, game, model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
 
 
-def host_game(name: str, kind: str) -> HostGame:
-    """A host game as a network of this kind sees it."""
+def host_game(name: str, kind: str, graph: str = "none") -> HostGame:
+    """A host game as a network of this kind sees it, with the numbers of a knowledge graph."""
     game = make_game(name)
     if not isinstance(game, HostGame):
         raise ConfigError(f"algorithm 'ppo' is for games that run on the host, and {name} does not; use 'search'")
-    return game.seen_by(kind)
+    return game.seen_by(kind, graph)
 
 
 def build_ppo_parts(config: RunConfig) -> PpoParts:
     """The parts of a run, checked against the game."""
-    game = host_game(config.game, config.model.kind)
+    game = host_game(config.game, config.model.kind, config.model.graph)
     practice = game.for_practice()
     problems = problems_with(config, game)
     if problems:

@@ -148,11 +148,11 @@ def _blinds(g: Any, blinds: Mapping[str, Any]) -> None:
     past = [k for k, row in enumerate(rows) if row.get("status") in ("DEFEATED", "SKIPPED")]
     g.blind = open_[0] if open_ else min(2, max(past) + 1 if past else 0)
     if rows[2].get("name") in {row["name"] for row in facts.table("blinds")}:
-        g.boss = facts.number("blinds", rows[2]["name"])
+        g.boss = facts.number("blinds", str(rows[2]["name"]))
     for field, row in (("tag_small", rows[0]), ("tag_big", rows[1])):
         tag = _table(row.get("tag")).get("name") or row.get("tag_name")
         if tag in {known["name"] for known in facts.table("tags")}:
-            g[field] = facts.number("tags", tag)
+            g[field] = facts.number("tags", str(tag))
     g.target = float(rows[int(g.blind)].get("score") or 0)
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from aleazero.assemble import build_parts
+from aleazero.assemble_ppo import PpoParts, parts_of
 from aleazero.config import RunConfig, preset_layer
 from aleazero.core.errors import AleaError, ConfigError
-from aleazero.core.game import Game, GameSpec
+from aleazero.core.game import Game, GameSpec, HostGame
 from aleazero.core.settings import Layer, build, load_file
 from aleazero.judges import exact_judge
+from aleazero.observe.reports import NOBODY
 from aleazero.players import make_player
 from aleazero.runs import runs_root
 
@@ -72,7 +74,7 @@ class Plan:
     """An experiment that can be run."""
 
     name: str
-    game: Game
+    game: Game | HostGame
     preset: str
     seeds: tuple[int, ...]
     measures: tuple[Measure, ...]
@@ -102,7 +104,7 @@ def read_plan(file: Path, runs: Path | None = None) -> Plan:
         problems.append("variants name different evaluate.opponents, and so cannot be compared; use `measure`")
     if problems or head is None:
         raise ConfigError("\n".join(problems))
-    game = build_parts(next(iter(configs.values()))).game
+    game = parts_of(next(iter(configs.values()))).game
     played = opponents.pop()
     measures = _measures(game.spec, dict(zip(head.measure or played, played, strict=True)), head.rate)
     return Plan(head.name, game, head.preset, head.seeds, measures, configs, tables)
@@ -183,9 +185,11 @@ def _misplaced(where: str, table: Mapping[str, Any], measured: bool) -> list[str
 def _misfits(config: RunConfig, root: Path, rated: bool) -> list[str]:
     """What would stop a run with these settings, now or after hours."""
     found: list[str] = []
-    parts = _attempt(lambda: build_parts(config), found)
+    parts = _attempt(lambda: parts_of(config), found)
     if parts is None:
         return found
+    if isinstance(parts, PpoParts):
+        return found + (["rate is true; it is for solved games of two: leave it out"] if rated else [])
     _attempt(lambda: parts.pace(0), found)
     for opponent in config.evaluate.opponents:
         _attempt(lambda opponent=opponent: make_player(opponent, parts.game, root), found)  # type: ignore[misc]
@@ -208,6 +212,9 @@ def _located(text: str, root: Path) -> str:
 
 def _measures(spec: GameSpec, opponents: Mapping[str, str], rated: bool) -> tuple[Measure, ...]:
     """`opponents`: as written -> as runs have them. Points only where one win can be worth more than another."""
+    if spec.num_players == 1:
+        points = Measure("points a game", "points", NOBODY, (-math.inf, math.inf))
+        return points, Measure("share of games won", "score", NOBODY)
     found = [Measure(f"score against {text}", "score", opponent) for text, opponent in opponents.items()]
     if len({abs(outcome.points) for outcome in spec.outcomes} - {0.0}) != 1:
         bounds = (-spec.scale, spec.scale)

@@ -19,6 +19,7 @@ import numpy as np
 from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.game import Game
 from aleazero.core.settings import fingerprint, flatten
 from aleazero.experiment.clock import Clock, compiling_noted, read_clock
 from aleazero.experiment.plan import Measure, Plan
@@ -66,7 +67,7 @@ def run_experiment(plan: Plan, out: Path, command: str, tell: Callable[[str], No
         with compiling_noted(_noted(root, variant, seed)):
             tell("    " + _bring_to_end(RunFolder(root / run_name(variant, seed)), plan.config(variant, seed)))
     rated = any(measure.kind == "wrong_moves" for measure in plan.measures)
-    positions = solved_positions(plan.game) if rated else None
+    positions = solved_positions(plan.game) if rated and isinstance(plan.game, Game) else None
     done = [_read(plan, root, variant, seed, positions) for variant, seed in pairs]
     result = summarise(plan, done, command)
     try:
@@ -155,7 +156,7 @@ def _read(plan: Plan, root: Path, variant: str, seed: int, positions: Positions 
     for measure in plan.measures:
         if measure.kind != "wrong_moves":
             series[measure.name] = measurements(records, measure, clock)
-        elif positions is not None:
+        elif positions is not None and isinstance(plan.game, Game):
             player = make_player(f"run:{folder.name},search=none", plan.game, root)
             assert not isinstance(player, TurnPlayer)  # no solved game has whole turns
             wrong = rate(plan.game, player, positions).overall

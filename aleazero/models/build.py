@@ -39,7 +39,9 @@ class ModelConfig:
     head_width: int = 32  # cnn: planes in front of the heads
     # a distribution over the game's outcomes, one number in [-1, 1], or points as a distribution over fixed numbers
     value: Literal["outcomes", "scalar", "twohot"] = "outcomes"
-    graph_width: int = 0  # balatro: numbers of a knowledge graph after the observation's own; without them zeros
+    graph_width: int = 0  # balatro: room for numbers of a knowledge graph after the observation's own; else zeros
+    # balatro: which numbers these are: the joker graph's, those of other jokers, random ones; none leaves zeros
+    graph: Literal["none", "graph", "permuted", "random"] = "none"
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
@@ -88,13 +90,16 @@ class ModelConfig:
                 f"model.kind is 'cnn', but {spec.name}'s observations are {list(spec.observation_shape)}, "
                 "not [rows, columns, planes]; use 'mlp'"
             )
-        if self.kind in balatro.INPUTS and spec.observation_shape != (balatro.INPUTS[self.kind],):
+        inputs = balatro.INPUTS.get(self.kind, 0) + (balatro.GRAPH if self.graph != "none" else 0)
+        if self.kind in balatro.INPUTS and spec.observation_shape != (inputs,):
             found.append(
-                f"model.kind is {self.kind!r}, which sees {balatro.INPUTS[self.kind]} numbers of Balatro; "
+                f"model.kind is {self.kind!r}, which sees {inputs} numbers of Balatro; "
                 f"{spec.name}'s observations are {list(spec.observation_shape)}"
             )
         if self.graph_width and self.kind != "balatro":
             found.append(f"model.graph_width is {self.graph_width}; it is for kind 'balatro'")
+        if self.graph != "none" and self.graph_width < 1:
+            found.append(f"model.graph is {self.graph!r}; it needs room: model.graph_width = {balatro.GRAPH}")
         if self.second_width and spec.phase_input is None:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):
