@@ -29,6 +29,7 @@ from aleazero.games.balatro.layout import P_OVER
 
 PORT = 12346  # BalatroBot's own
 LARGEST = 8 << 20  # bytes of an answer
+MOST = 5000  # decisions of a run
 
 
 class Lost(AleaError):  # noqa: N818 - as the other errors that name what is wrong
@@ -196,8 +197,9 @@ class LiveTable:
         time.sleep(self._patience.pause if seconds is None else seconds)
 
 
-def play_live(table: LiveTable, choose: Choose, say: Callable[[str], None], most: int = 5000) -> dict[str, Any]:
+def play_live(table: LiveTable, choose: Choose, say: Callable[[str], None], most: int | None = None) -> dict[str, Any]:
     """Plays a live run to its end; where the game refuses an action, another one is chosen."""
+    most = MOST if most is None else most
     refused: set[int] = set()
     decisions, breaks, last = 0, 0, b""
     while True:

@@ -32,6 +32,7 @@ from aleazero.games.balatro.layout import (
     P_PLAY,
     P_SHOP,
 )
+from tests.bridges.simple import charm
 
 _STATES = {
     P_BLIND: "BLIND_SELECT",
@@ -42,6 +43,7 @@ _STATES = {
 }
 _RANKS = {10: "T", 11: "J", 12: "Q", 13: "K", 14: "A"}
 LATE = 0.15
+MOST = 40  # decisions of a test: some shops, packs and blinds
 
 
 class Refusal(Exception):  # noqa: N818 - what it is, not that it is an error
@@ -138,6 +140,7 @@ class LiveGame:
                 if not after.masks[0, action]:
                     raise Refusal(f"{method} {given} cannot be done")
                 after.step(np.array([action]))
+            charm(after)
             self.batch = after
             self.paid = not (phase == P_PLAY and int(after.states["phase"][0]) == P_SHOP)
         self.log.append((before, method))
