@@ -9,6 +9,7 @@ A server may also be a command whose standard streams are spoken to. Knows MCP; 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -108,7 +109,7 @@ class McpGame:
     def _target(self, http: Any) -> Any:
         if isinstance(self._server, str):
             return streamable_http_client(self._server, http_client=http)
-        return StdioServerParameters(command=self._server[0], args=list(self._server[1:]))
+        return StdioServerParameters(command=self._server[0], args=list(self._server[1:]), env=dict(os.environ))
 
     async def _ask(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if self._task.done():

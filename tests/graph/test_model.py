@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from aleazero.graph.model import LABELS, RELATIONS, Edge, joker_graph
+from aleazero.graph.model import LABELS, RELATIONS, Edge, between, joker_graph
 
 
 def test_every_joker_has_a_moment_and_an_effect_and_every_end_is_a_node() -> None:
@@ -32,3 +32,10 @@ def test_tags_are_read_as_what_they_are_about() -> None:
     assert Edge("FEEDS", ("Joker", "Pareidolia"), ("Trait", "face")) in edges
     assert Edge("FEEDS", ("Joker", "Four Fingers"), ("Hand", "Flush")) in edges
     assert {edge.kind for edge in edges if edge.source[1] == "Midas Mask" and edge.target[1] == "face"} == {"NEEDS"}
+
+
+def test_why_two_jokers_work_together() -> None:
+    assert between("Greedy Joker", "Rough Gem") == ("both need Diamonds",)
+    assert between("Stone Joker", "Marble Joker") == ("Marble Joker makes enh:Stone, which Stone Joker needs",)
+    assert between("Marble Joker", "Stone Joker") == ("Marble Joker makes enh:Stone, which Stone Joker needs",)
+    assert not between("Joker", "Perkeo")
