@@ -26,9 +26,8 @@ _STYLE = (
 
 def map_svg(graph: Graph) -> str:
     """All jokers."""
-    points = _flat(embedding.table("graph")[1:])
-    low, high = points.min(0), points.max(0)
-    places = 40 + (points - low) / (high - low) * (_SIZE - 160)
+    order = _flat(embedding.table("graph")[1:]).argsort(0).argsort(0)  # places by rank: names have room
+    places = 40 + order / len(order) * (_SIZE - 160)
     marks = [
         _dot(float(x), float(y), _colour(graph, name), name)
         for name, (x, y) in zip(graph.names("Joker"), places, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import json
 import subprocess
 import sys
@@ -216,6 +217,15 @@ def test_every_record_that_play_leads_to_passes_the_check() -> None:
         for row, error in zip(batch.snapshot(), batch.states["error"], strict=True):
             if not error:
                 checked(row)
+
+
+def test_a_missing_package_is_said_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
+    assert run(["mcp", "balatro"]) == 1
+    assert "pip install 'aleazero[mcp]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from aleazero.core.errors import ConfigError, UnknownName
+from aleazero.core.errors import ConfigError, MissingExtra, UnknownName
 from aleazero.graph.model import joker_graph
 from aleazero.graph.queries import NAMED, synergies
 from aleazero.graph.store import Embedded, GraphError, open_store
@@ -71,6 +72,15 @@ def test_a_file_is_written_whole_read_only_and_built_anew(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["jokers.lbug"]
     with open_store(str(tmp_path / "nowhere" / "x"), pytest.fail) as store, pytest.raises(ConfigError, match="folder"):
         store.build(joker_graph())
+
+
+@pytest.mark.parametrize(("package", "database"), [("ladybug", "memory"), ("neo4j", "bolt://localhost")])
+def test_what_is_missing_is_said_with_how_to_install_it(
+    package: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=r"aleazero\[graph\]"), open_store(database, pytest.fail):
+        pass
 
 
 def test_building_and_asking_are_quick(memory: Embedded) -> None:
