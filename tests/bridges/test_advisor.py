@@ -83,11 +83,11 @@ def test_nonsense_is_ignored_and_counted(answer: str | bytes) -> None:
 
 
 def test_a_late_an_angry_and_an_absent_endpoint_leave_it_to_the_policy(caplog: pytest.LogCaptureFixture) -> None:
-    with ChatEndpoint(_skipping, seconds=0.5) as endpoint:
+    with ChatEndpoint(_skipping, seconds=1.5) as endpoint:
         started = time.perf_counter()
         advisor = Advisor(GREEDY, AdvisorConfig(endpoint.url, seconds=0.1))
         assert _first(advisor) == actions.A_SELECT_BLIND
-        assert time.perf_counter() - started < 0.45
+        assert time.perf_counter() - started < 1.4
         assert advisor.counts.failed == 1
     with ChatEndpoint(_skipping, status=500) as endpoint:
         advisor = Advisor(GREEDY, AdvisorConfig(endpoint.url))
