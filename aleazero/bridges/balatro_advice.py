@@ -138,6 +138,11 @@ def reasons(batch: Batch, row: Sequence[int]) -> tuple[str, ...]:
         found += _of_joker(g, int(g.pack_item[k]))
     elif name == "booster":
         found += _of_price(g, int(g.booster_cost[k]))
+    elif name == "reroll":
+        found += _of_price(g, 0 if int(g.free_rerolls) else int(g.reroll_cost))
+    elif name == "voucher":
+        number = int(g.voucher if k == 0 else g.voucher_extra)
+        found.append(str(facts.table("vouchers")[number - 1]["effect"]))
     elif name == "use":
         found.append(str(facts.consumables()[int(g.consumable[k]) - 1]["effect"]))
     elif name == "select_blind":

@@ -28,6 +28,10 @@ def test_reasons_speak_of_synergies_prices_and_interest() -> None:
     assert "with Greedy Joker: both need Diamonds" in told
     assert "costs 6 of 12, and 1 of interest a round" in told
     assert reasons(shop, [actions.A_LEAVE_SHOP]) == ("keeps 12, which brings 2 of interest",)
+    assert reasons(shop, [actions.A_VOUCHER]) == (
+        facts.table("vouchers")[int(shop.states["voucher"][0]) - 1]["effect"],
+    )
+    assert reasons(shop, [actions.A_REROLL])[0].startswith("costs")
     start = Batch.start(["ALEEB"])
     assert reasons(start, [actions.A_SELECT_BLIND])[0].startswith("Small Blind")
     assert "Tag" in reasons(start, [actions.A_SKIP_BLIND])[0]
