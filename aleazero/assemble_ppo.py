@@ -108,7 +108,7 @@ def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
     """The parts of a run, checked against the game; `root` is where the runs are kept that opponents may name."""
     game = make_game(config.game)
     if isinstance(game, HostGame):
-        game = game.seen_by(config.model.kind)
+        game = game.seen_by(config.model.kind, config.model.graph)
     problems = [*problems_with(config, game.spec), *_misfits(config, game, root)]
     if problems:
         raise ConfigError("\n".join(problems))

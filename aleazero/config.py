@@ -35,6 +35,7 @@ PRESETS = ("quick", "standard", "strong")  # of every game; a game's own file ma
 NOT_SETTINGS = (  # variables with our prefix that mean something else
     *("ALEA_REQUIRE_ALL", "ALEA_RUNS", "ALEA_DEVICE", "ALEA_MLFLOW_URL"),
     *("ALEA_REDIS_URL", "ALEA_REDIS_CA", "ALEA_TOKEN", "ALEA_HEAD_URL"),
+    *("ALEA_GRAPH_AUTH", "ALEA_ADVISOR_KEY"),
 )
 # When a run is resumed.
 MAY_CHANGE = ("total_rows", "total_games", "producers", "ray", "evaluate", "checkpoint", "observe")

@@ -53,12 +53,12 @@ def is_network(text: str) -> bool:
     return text.strip().partition(",")[0].partition(":")[0] in NETWORKS
 
 
-def host_game(name: str, kind: str) -> HostGame:
-    """A host game as a network of this kind sees it."""
+def host_game(name: str, kind: str, graph: str = "none") -> HostGame:
+    """A host game as a network of this kind sees it, with the numbers of a knowledge graph."""
     game = make_game(name)
     if not isinstance(game, HostGame):
         raise ConfigError(f"game {name!r} does not run on the host")
-    return game.seen_by(kind)
+    return game.seen_by(kind, graph)
 
 
 def player_of(text: str, game: str, root: Path | None = None) -> Callable[[int], Choose]:
@@ -102,7 +102,8 @@ def load_player(text: str, game: str, root: Path | None = None) -> HostNetwork:
     folder = Path(detail) if kind == "path" else bundled_folder(plain)
     if folder is None:
         raise ConfigError(f"player 'bundled': no network for {game} comes with the package; train one")
-    seen = host_game(game, export.read_manifest(folder)["model"].get("kind", ""))
+    shape = export.read_manifest(folder)["model"]
+    seen = host_game(game, shape.get("kind", ""), shape.get("graph", "none"))
     found = export.read(folder, seen.spec)
     paid = found.manifest.get("facts", {}).get("ppo", {})
     if not isinstance(paid, Mapping) or not isinstance(paid.get("rewards", {}), Mapping):
@@ -129,7 +130,7 @@ def _of_run(detail: str, text: str, root: Path | None) -> HostNetwork:
     config = run.read_config()
     if config.algorithm != "ppo":
         raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
-    game = host_game(config.game, config.model.kind)
+    game = host_game(config.game, config.model.kind, config.model.graph)
     found = find_checkpoint(run.checkpoints, step)
     check_game(found, game)
     model = build_model(config.model, game.spec)

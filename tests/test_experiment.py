@@ -38,6 +38,7 @@ from aleazero.observe.jsonl import read_jsonl
 from aleazero.play.ratings import Interval
 from aleazero.runs import RunFolder
 
+os.environ.setdefault("ALEA_BALATRO_PLAIN", "1")  # the same functions, nothing to compile
 ROOT = Path(__file__).parents[1]
 T_3, T_2 = 4.302652730, 12.706204736  # Student's t at 97.5 %: three seeds, two seeds (from printed tables)
 SECONDS = 300.0  # no step of the real experiment takes as long
@@ -511,3 +512,43 @@ def test_an_opponent_that_is_a_run_is_found_where_runs_are_kept(
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "experiments").glob("*.toml")), ids=lambda file: file.stem)
 def test_the_examples_could_start(file: Path) -> None:
     assert len(read_plan(file).seeds) > 1
+
+
+# ---- games for one
+
+
+GRAPH_PLAN = ROOT / "docs" / "results" / "experiments" / "balatro-graph.toml"
+
+
+def test_the_graphs_plan_can_be_run(tmp_path: Path) -> None:
+    plan = read_plan(GRAPH_PLAN)
+    assert {name: config.model.graph for name, config in plan.configs.items()} == {
+        name: name for name in ("none", "graph", "permuted", "random")
+    }
+    assert {config.model.graph_width for config in plan.configs.values()} == {128}
+    assert [measure.name for measure in plan.measures] == ["points a game", "share of games won"]
+    (tmp_path / "rated.toml").write_text(GRAPH_PLAN.read_text().replace("[0, 1, 2]", "[0]\nrate = true"))
+    with pytest.raises(ConfigError, match="solved"):
+        read_plan(tmp_path / "rated.toml")
+
+
+@pytest.mark.long
+def test_games_for_one_are_compared_by_their_points(tmp_path: Path) -> None:
+    """The same file, made tiny, to its end."""
+    tiny = GRAPH_PLAN.read_text()[: GRAPH_PLAN.read_text().index("[variants.permuted]")]
+    for old, new in (
+        ("[0, 1, 2]", "[0]"),
+        ("1_000_000", "256"),
+        ("width = 256", "width = 8"),
+        ("num_games = 128, moves_per_rollout = 64", "num_games = 8, moves_per_rollout = 32"),
+        ("batch_size = 1024", "batch_size = 128"),
+        ("every_rows = 250_000, games = 1000", "every_rows = 0, games = 2"),
+        ("every_rows = 500_000", "every_rows = 256"),
+    ):
+        assert old in tiny
+        tiny = tiny.replace(old, new)
+    (tmp_path / "tiny.toml").write_text(tiny)
+    result = run_experiment(read_plan(tmp_path / "tiny.toml"), tmp_path / "out", "", lambda line: None)
+    graph = result["variants"]["graph"]["measures"]["points a game"]
+    assert graph["difference"]["verdict"]
+    assert graph["final"]["value"] >= 0.0

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from aleazero.bridges.advisor import Advisor, AdvisorConfig, split_player
 from aleazero.cli.answer import print_json
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
@@ -68,7 +69,8 @@ def evaluate(
     """Plays runs and says how far the player comes; `seeds` is a file of them, or how many are drawn by `seed`."""
     from aleazero.host_players import is_network
 
-    network = is_network(player)
+    name, asked = split_player(player)
+    network = is_network(name)
     if seeds is not None and seeds.isdecimal():
         games, seeds = int(seeds), None
     if not 1 <= games <= MOST_RUNS:
@@ -78,17 +80,19 @@ def evaluate(
     if record is not None:
         raise ConfigError("record is not for balatro: keep the output of --json")
     wanted = _read_seeds(Path(seeds)) if seeds else numbered_seeds(games, seed)
-    _refuse_chosen_by(wanted, player, runs)
+    _refuse_chosen_by(wanted, name, runs)
     short = sum(len(text) < RATED for text in wanted)
     if network and short:
         print(
             f"alea: {short} of the seeds have fewer than {RATED} characters: training may have seen them",
             file=sys.stderr,
         )
-    make = _network(player, runs) if network else make_chooser
-    play_runs(player, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
-    played = play_runs(player, wanted, seed=seed, make=make)
-    report = run_report(player, played)
+    make = _network(name, runs) if network else make_chooser
+    play_runs(name, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
+    if asked is None:
+        report = run_report(player, play_runs(name, wanted, seed=seed, make=make))
+    else:
+        report = _advised(player, name, asked, wanted, seed, make)
     if as_json:
         print_json(report)
         return 0
@@ -98,6 +102,9 @@ def evaluate(
     print(f"ante        {report['mean_ante']:.3f} where it ended (95 %: {interval})")
     print(f"blinds      {report['mean_rounds']:.3f} beaten; ante 1 beaten in {report['ante1_clear']:.4f} of the runs")
     print(f"decisions   {report['decisions']}, {report['games_per_hour']:,.0f} runs an hour")
+    if "advisor" in report:
+        told = ", ".join(f"{key.replace('_', ' ')} {count}" for key, count in report["advisor"].items())
+        print(f"advisor     {told}")
     return 0
 
 
@@ -116,6 +123,21 @@ def _refuse_chosen_by(seeds: list[str], player: str, runs: Path | None) -> None:
             f"{len(both)} of the seeds, {both[0]} first, are those that {player} chose its best checkpoint by; rate it "
             "on others: leave them out"
         )
+
+
+def _advised(
+    player: str, name: str, asked: AdvisorConfig, wanted: list[str], seed: int, make: Callable[[str, int, int], Choose]
+) -> dict[str, Any]:
+    """The same with a language model that is asked in shops and at blinds, and what came of the questions."""
+    policy: list[Choose] = []
+    advisor = Advisor(lambda batch, move: policy[-1](batch), asked)
+
+    def choosing(text: str, own_seed: int, count: int) -> Choose:
+        policy.append(make(text, own_seed, count))
+        return lambda batch: advisor(batch, 0)
+
+    report = run_report(player, play_runs(name, wanted, seed=seed, make=choosing))
+    return {**report, "advisor": dataclasses.asdict(advisor.counts)}
 
 
 def _network(player: str, root: Path | None) -> Callable[[str, int, int], Choose]:

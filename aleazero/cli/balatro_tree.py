@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from aleazero.cli.options import GameName, Json
+from aleazero.cli.options import GameName, Json, Runs
 
 NAME = "balatro"
 balatro_app = App(name=NAME, help="Balatro, unofficial: play, measure, fuzz.")
@@ -33,6 +33,35 @@ def play(
     from aleazero.cli import balatro as command
 
     return command.play(seed, deck=deck, stake=stake, last_ante=last_ante, save=save)
+
+
+@balatro_app.command
+def live(
+    address: Annotated[str, Parameter(help="Of the live game (BalatroBot).")] = "http://127.0.0.1:12346",
+    *,
+    player: Annotated[
+        str, Parameter(help="Who plays: greedy, expectimax or run:NAME; with ,advisor=URL a model is asked, too.")
+    ] = "greedy",
+    seed: Annotated[str | None, Parameter(help="Of a run that is begun; the game's own choice if left out.")] = None,
+    deck: Deck = "Red Deck",
+    stake: Stake = "White",
+    give_up: Annotated[float, Parameter(help="Seconds to wait for a game that does not answer.")] = 600.0,
+    runs: Runs = None,
+    as_json: Json = False,
+) -> int:
+    """Play a live game through BalatroBot; where it stops answering, wait for it, and do nothing twice."""
+    from aleazero.cli import balatro_live as command
+
+    return command.live(
+        address,
+        player=player,
+        seed=seed,
+        deck=deck,
+        stake=stake,
+        give_up=give_up,
+        runs=runs,
+        as_json=as_json,
+    )
 
 
 @balatro_app.command

@@ -16,6 +16,8 @@ from aleazero.cli import (
     bench_tree,
     cluster,
     desk,
+    graph_tree,
+    mcp_tree,
     play_tree,
     ray_tree,
     rules_tree,
@@ -58,6 +60,8 @@ app.command(desk.monitor_app)
 app.command(balatro_tree.balatro_app)
 app.command(balatro_tree.verify)
 app.command(balatro_tree.replay)
+app.command(graph_tree.graph_app)
+app.command(mcp_tree.mcp)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -357,8 +357,11 @@ class HostGame(abc.ABC):
         """A baseline to learn from: `choose(states, word) -> actions [B]`, which follow from the two."""
         raise UnknownName(f"teacher of {self.spec.name}", name, [])
 
-    def seen_by(self, kind: str) -> HostGame:
-        """The game with the observations that networks of a kind (`model.kind`) are made for."""
+    def seen_by(self, kind: str, graph: str = "none") -> HostGame:
+        """The game with the observations that networks of a kind (`model.kind`) are made for.
+
+        `graph` (`model.graph`) says which numbers of a knowledge graph follow them, in games that have one.
+        """
         return self
 
     def for_practice(self) -> HostGame:

@@ -138,6 +138,6 @@ def panels(plan: Plan, done: Sequence[Done]) -> list[Panel]:
             for name, by_axis in bands.items():
                 band = by_axis[axis]
                 curves.append(Curve(name, *(array.tolist() for array in (band.x, band.mean, band.low, band.high))))
-            bounds = measure.bounds if math.isfinite(measure.bounds[0]) else None
+            bounds = measure.bounds if all(math.isfinite(bound) for bound in measure.bounds) else None
             drawn.append(Panel(measure.name, label, f"{measure.kind}, 95 %", curves, y_range=bounds))
     return drawn

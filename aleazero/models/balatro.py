@@ -21,6 +21,7 @@ from aleazero.core.records import Output
 from aleazero.models.networks import Heads
 
 CARDS, JOKERS, STATE = 208, 1200, 50  # of the flat view, in order
+GRAPH = 128  # numbers of a knowledge graph, where a network reads one
 # Of the view by rows: the table's numbers, then rows by columns, in order.
 ROWS = {
     "hand": (24, 11),

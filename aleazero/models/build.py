@@ -41,6 +41,9 @@ class ModelConfig:
     value: Literal["outcomes", "scalar", "twohot"] = "outcomes"
     history: int = 0  # mlp and Balatro's: earlier decisions of the game that are seen beside the one to be made
     graph_width: int = 0  # balatro: numbers of a knowledge graph after the observation's own; without them zeros
+    graph_width: int = 0  # balatro: room for numbers of a knowledge graph after the observation's own; else zeros
+    # balatro: which numbers these are: the joker graph's, those of other jokers, random ones; none leaves zeros
+    graph: Literal["none", "graph", "permuted", "random"] = "none"
     policy: bool = True  # false: a value alone, for searches that ask for no policy
     soft_policy: bool = False  # a further head that learns the flattened policy
     reply_policy: bool = False  # a further head that learns the opponent's reply
@@ -90,9 +93,10 @@ class ModelConfig:
                 f"model.kind is 'cnn', but {spec.name}'s observations are {list(spec.observation_shape)}, "
                 "not [rows, columns, planes]; use 'mlp'"
             )
-        if self.kind in balatro.INPUTS and spec.observation_shape != (balatro.INPUTS[self.kind],):
+        inputs = balatro.INPUTS.get(self.kind, 0) + (balatro.GRAPH if self.graph != "none" else 0)
+        if self.kind in balatro.INPUTS and spec.observation_shape != (inputs,):
             found.append(
-                f"model.kind is {self.kind!r}, which sees {balatro.INPUTS[self.kind]} numbers of Balatro; "
+                f"model.kind is {self.kind!r}, which sees {inputs} numbers of Balatro; "
                 f"{spec.name}'s observations are {list(spec.observation_shape)}"
             )
         if self.graph_width and self.kind != "balatro":
@@ -101,6 +105,8 @@ class ModelConfig:
             found.append(f"model.history is {self.history}; it is for kinds 'mlp', 'balatro' and 'balatro_rows'")
         if self.history and (self.second_width or self.unseen):
             found.append(f"model.history is {self.history}; it goes with neither second_width nor unseen")
+        if self.graph != "none" and self.graph_width < 1:
+            found.append(f"model.graph is {self.graph!r}; it needs room: model.graph_width = {balatro.GRAPH}")
         if self.second_width and spec.phase_input is None:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):

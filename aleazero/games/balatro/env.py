@@ -16,8 +16,9 @@ import numpy as np
 
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.games.balatro import actions, entities, facts, observe, text
+from aleazero.games.balatro.checked import checked
 from aleazero.games.balatro.engine import LAST_ANTE, Batch, cores, seed_text
-from aleazero.games.balatro.layout import P_OVER, RECORD
+from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.observe import observe_batch
 from aleazero.games.balatro.rng import check_seed
 
@@ -129,9 +130,10 @@ def _outside(client: GameClient, tool: str, arguments: Mapping[str, Any]) -> Bat
         row = bytes.fromhex(answer["snapshot"])
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f"mcp_client answered {tool} with {answer!r}; it must be {{'snapshot': HEX}}") from error
-    if len(row) != RECORD.itemsize:
-        raise ConfigError(f"mcp_client answered {tool} with {len(row)} bytes; a game has {RECORD.itemsize}")
-    return Batch.restore([row])
+    try:
+        return checked(row)
+    except ConfigError as error:
+        raise ConfigError(f"mcp_client answered {tool} with what is no game: {error}") from error
 
 
 def _illegal(g: Any, action: int) -> str:

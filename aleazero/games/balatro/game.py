@@ -13,7 +13,7 @@ import numpy as np
 
 from aleazero.core.errors import UnknownName
 from aleazero.core.game import GameSpec, HostGame, HostStatus
-from aleazero.games.balatro import actions, contest, entities, observe, promises
+from aleazero.games.balatro import actions, contest, embedding, entities, observe, promises
 from aleazero.games.balatro.engine import Batch, EngineError, cores, seed_text
 from aleazero.games.balatro.layout import ERR_ACTION, P_OVER, P_PLAY
 from aleazero.games.balatro.observe import observe_batch
@@ -36,10 +36,16 @@ class Balatro(HostGame):
         *,
         rows: bool = False,
         seed_length: int = 8,
+        graph: str = "none",
     ) -> None:
-        """With `rows` things are seen one by one, and what plays promise; seeds have `seed_length` characters."""
+        """With `rows` things are seen one by one, and what plays promise; seeds have `seed_length` characters.
+
+        With a `graph` (`embedding.KINDS`) the mean of the owned jokers' numbers follows.
+        """
         self.deck, self.stake, self.last_ante = deck, stake, last_ante
-        self.rows, self.seed_length = rows, seed_length
+        self.rows, self.seed_length, self.graph = rows, seed_length, graph
+        embedding.table(graph)  # an unknown one is said now
+        more = embedding.WIDTH if graph != "none" else 0
         self.threads = threads or cores()
         self.spec = GameSpec(
             name="balatro",
@@ -47,7 +53,7 @@ class Balatro(HostGame):
             num_players=1,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.A_END,
-            observation_shape=(ROWS_OBSERVATION if rows else OBSERVATION,),
+            observation_shape=((ROWS_OBSERVATION if rows else OBSERVATION) + more,),
             outcomes=(),
             max_plies=5000,
             chance="sampled",
@@ -84,22 +90,26 @@ class Balatro(HostGame):
         return states.masks.copy()
 
     def observe(self, states: Batch) -> np.ndarray:
-        """`[B, 1458]` float32: cards, jokers, table; by rows `[B, 1077]`: the table, every row, what is promised."""
-        if self.rows:
-            out = np.empty((len(states), ROWS_OBSERVATION), np.float32)
-            self.observe_into(states, out)
-            return out
-        seen = observe_batch(states)
-        parts = [seen[name].reshape(len(states), -1) for name in ("cards", "jokers", "game_state")]
-        return np.concatenate(parts, axis=1)
+        """`[B, 1458]` float32: cards, jokers, table; by rows `[B, 1077]`: the table, every row, what is promised.
+
+        With a graph 128 more.
+        """
+        out = np.empty((len(states), *self.spec.observation_shape), np.float32)
+        self.observe_into(states, out)
+        return out
 
     def observe_into(self, states: Batch, out: np.ndarray) -> None:
         """Rows are written where they are wanted."""
+        own = ROWS_OBSERVATION if self.rows else OBSERVATION
         if self.rows:
             entities.observe_flat(states, out)
             promises.promise(states, out, entities.WIDTH)
         else:
-            super().observe_into(states, out)
+            seen = observe_batch(states)
+            parts = [seen[name].reshape(len(states), -1) for name in ("cards", "jokers", "game_state")]
+            np.concatenate(parts, axis=1, out=out[:, :own])
+        if self.graph != "none":
+            out[:, own:] = embedding.of_games(states.states, self.graph)
 
     def status(self, states: Batch) -> HostStatus:
         """A point for every blind beaten."""
@@ -141,17 +151,17 @@ class Balatro(HostGame):
             raise UnknownName("teacher of balatro", name, known)
         return lambda states, word: contest.by_rule(states, known[name], word)
 
-    def seen_by(self, kind: str) -> Balatro:
-        """By rows, for the network that attends to them."""
-        rows = kind == "balatro_rows"
-        return self if rows == self.rows else self._copy(rows=rows)
+    def seen_by(self, kind: str, graph: str = "none") -> Balatro:
+        """By rows, for the network that attends to them; with the numbers of a graph behind."""
+        wanted = {"rows": kind == "balatro_rows", "graph": graph}
+        return self if wanted == {"rows": self.rows, "graph": self.graph} else self._copy(**wanted)
 
     def for_practice(self) -> Balatro:
         """Seeds of seven characters, where those of ratings have eight."""
         return self._copy(seed_length=7)
 
     def _copy(self, **changes: Any) -> Balatro:
-        kept = {"rows": self.rows, "seed_length": self.seed_length}
+        kept: dict[str, Any] = {"rows": self.rows, "seed_length": self.seed_length, "graph": self.graph}
         return Balatro(self.deck, self.stake, self.last_ante, self.threads, **(kept | changes))
 
     def reseed(self, states: Batch, seeds: np.ndarray) -> Batch:

@@ -36,8 +36,8 @@ i64: Any = int if PLAIN else np.int64
 
 
 UNCOMPILED = (  # sources in which nothing is compiled and nothing that compiled code reads
-    "contest.py", "coverage.py", "env.py", "fuzz.py", "game.py", "measure.py", "pages.py", "saved.py", "text.py",
-    "verify.py",
+    "checked.py", "contest.py", "coverage.py", "embedding.py", "env.py", "fuzz.py", "game.py", "measure.py",
+    "pages.py", "saved.py", "text.py", "verify.py",
 )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from aleazero.assemble_ppo import build_ppo_parts
 from aleazero.config import resolve
 from aleazero.core.errors import ConfigError, UnknownName
-from aleazero.games.balatro import actions, entities, layout, observe
+from aleazero.games.balatro import actions, embedding, entities, layout, observe
 from aleazero.games.balatro.engine import Batch, EngineError, seed_rows, seed_text
 from aleazero.games.balatro.game import Balatro
 from aleazero.host_players import host_game
@@ -109,6 +111,27 @@ def test_a_graphs_numbers_are_zeros_without_a_graph():
     assert float(jnp.abs(said - wide.apply(weights, seen).logits).max()) > 0
     with pytest.raises(ConfigError, match="graph_width"):
         build_model(ModelConfig(kind="mlp", graph_width=4, value="twohot"), spec)
+
+
+def test_a_graphs_numbers_follow_the_observation():
+    plain = Balatro()
+    batch = plain.init_batch(SEEDS)
+    batch.states["joker"][0, 0], batch.states["joker_count"][0] = 3, 1
+    for kind in ("graph", "permuted", "random"):
+        game = host_game("balatro", "balatro", kind)
+        assert game.spec.observation_shape == (1458 + 128,)
+        assert game.for_practice().spec.observation_shape == (1458 + 128,)
+        seen = game.observe(batch)
+        np.testing.assert_array_equal(seen[:, :1458], plain.observe(batch))
+        np.testing.assert_allclose(seen[0, 1458:], embedding.table(kind)[3], rtol=1e-6)
+        assert not seen[1, 1458:].any()
+        config = ModelConfig(kind="balatro", width=16, graph_width=128, graph=kind, value="twohot")
+        model = build_model(config, game.spec)
+        assert jax.eval_shape(model.init, jax.random.key(0))["trunk_0"]["kernel"].shape[0] == 128 + 256 + 50 + 128
+        with pytest.raises(ConfigError, match="1458"):
+            build_model(dataclasses.replace(config, graph="none"), game.spec)
+    with pytest.raises(ConfigError, match="graph_width = 128"):
+        build_model(ModelConfig(kind="balatro", graph="graph", value="twohot"), game.spec)
 
 
 def test_measures_and_lanes():

@@ -1,0 +1,253 @@
+"""A live game of Balatro, played through BalatroBot's JSON-RPC.
+
+The live game is the truth: it is looked at before every decision. Where it stops answering, the bridge pauses and
+looks again until it is back. **Nothing is ever done twice**: a request that broke off is not sent again. Once the game
+is back and at rest, its state says whether the action was taken; if it was not, whoever plays decides anew.
+Knows BalatroBot's words over HTTP (`balatrobot_state` reads what it tells); nothing of who plays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from aleazero.bridges.balatro_advice import Choose
+from aleazero.bridges.balatro_table import check
+from aleazero.bridges.balatrobot_state import MENU, PAID, PHASES, method_of, read
+from aleazero.core.errors import AleaError, ConfigError, NotationError
+from aleazero.games.balatro import actions, facts, text
+from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro.layout import P_OVER
+
+PORT = 12346  # BalatroBot's own
+LARGEST = 8 << 20  # bytes of an answer
+MOST = 5000  # decisions of a run
+
+
+class Lost(AleaError):  # noqa: N818 - as the other errors that name what is wrong
+    """The live game did not answer: what was asked may have been done or not."""
+
+
+class Refused(AleaError):  # noqa: N818
+    """The live game answered with an error: nothing was done."""
+
+
+class NotTaken(NotationError):  # noqa: N818
+    """The connection broke before the action was taken; the game is back, and whoever plays decides anew."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the bridge waits, in seconds."""
+
+    answer: float = 30.0  # for an answer: animations take their time
+    pause: float = 1.0  # between two looks at a game that does not answer
+    rest: float = 1.0  # for which a state must stay the same to be trusted after a break
+    give_up: float = 600.0  # for the game to come back
+
+
+class Rpc:
+    """JSON-RPC 2.0 over HTTP, one request at a time, none of them repeated."""
+
+    def __init__(self, url: str, seconds: float) -> None:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme != "http" or not parts.hostname:
+            raise ConfigError(f"live is {url!r}; write http://HOST:PORT, as in http://127.0.0.1:{PORT}")
+        self.address = f"{parts.hostname}:{parts.port or PORT}"
+        self._where, self._path, self._seconds, self._id = (parts.hostname, parts.port or PORT), parts.path, seconds, 0
+
+    def call(self, method: str, parameters: dict[str, Any] | None = None) -> Any:
+        """What a method answers; Lost where nothing or nonsense comes back, Refused where it is an error."""
+        self._id += 1
+        asked = {"jsonrpc": "2.0", "method": method, "id": self._id}
+        body = json.dumps({**asked, "params": parameters} if parameters else asked)
+        connection = http.client.HTTPConnection(*self._where, timeout=self._seconds)
+        try:
+            connection.request("POST", self._path or "/", body, {"Content-Type": "application/json"})
+            told = json.loads(connection.getresponse().read(LARGEST))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Lost(f"the live game at {self.address} does not answer: {type(error).__name__}: {error}") from error
+        finally:
+            connection.close()
+        if not isinstance(told, dict) or told.get("id") != self._id or not ({"result", "error"} & told.keys()):
+            raise Lost(f"the live game at {self.address} answered {method} with what is no answer to it")
+        if "error" in told and told["error"] is not None:
+            error_ = told["error"] if isinstance(told["error"], dict) else {}
+            raise Refused(f"the live game refused {method}: {str(error_.get('message', told['error']))[:300]}")
+        return told["result"]
+
+
+class LiveTable:
+    """A live run, as a table."""
+
+    def __init__(self, url: str, say: Callable[[str], None], patience: Patience | None = None) -> None:
+        self._patience = patience or Patience()
+        self._rpc, self._say = Rpc(url, self._patience.answer), say
+        self._selected: set[int] = set()  # places of the hand: BalatroBot takes them with the action
+        self._hand: list[Any] = []  # that they were selected in
+        self._state: dict[str, Any] = {}
+
+    # ---- Table
+
+    def see(self) -> Batch:
+        """The run as the game tells it now; waits while the game does not answer, or is busy."""
+        self._state = self._settled()
+        hand = _hand_of(self._state)
+        if hand != self._hand:
+            self._hand, self._selected = hand, set()
+        return read(self._state, sorted(self._selected))
+
+    def act(self, action: int) -> None:
+        """Takes an action, once; NotTaken where the connection broke before it was taken."""
+        batch = self.see()
+        check(batch, action)
+        name, place = text.split(action)
+        if name == "toggle":
+            self._selected ^= {place}
+            return
+        self._do(*method_of(batch, action))
+
+    # ---- runs
+
+    def start(self, seed: str | None, deck: str, stake: str) -> bool:
+        """Begins a run where the game is in its menu; False where a run is on already, which is gone on with."""
+        self._state = self._settled(menu=True)
+        if self._state["state"] != MENU:
+            return False
+        words = {"deck": deck.removesuffix(" Deck").upper(), "stake": stake.upper()}
+        facts.number("decks", deck)
+        facts.number("stakes", stake)
+        self._do("start", {**words, **({"seed": seed} if seed else {})})
+        return True
+
+    # ---- the connection
+
+    def _do(self, method: str, parameters: dict[str, Any]) -> None:
+        """One request, sent once."""
+        before = self._state
+        try:
+            self._rpc.call(method, parameters)
+        except Refused as error:
+            raise NotationError(str(error)) from error
+        except Lost as error:
+            self._say(f"{error}; paused")
+            now = self._back()
+            if method != "start" and _run_of(now) != _run_of(before):
+                raise ConfigError("the live game is back with another run: begin again") from error
+            if now == before:
+                raise NotTaken(f"{method} was not taken: the connection broke before it") from error
+            self._say(f"the live game is back; {method} was taken")
+
+    def _settled(self, menu: bool = False) -> dict[str, Any]:
+        """The state once something can be decided; a round that is over is cashed out."""
+        until = time.monotonic() + self._patience.give_up
+        while True:
+            state = self._look(until)
+            if state["state"] in PHASES or (menu and state["state"] == MENU):
+                return state
+            if state["state"] == MENU:
+                raise ConfigError("the live game is in its menu: no run is on")
+            if state["state"] == PAID:
+                self._state = state
+                with contextlib.suppress(NotTaken):  # it is looked at again
+                    self._do("cash_out", {})
+            else:
+                self._wait(until, f"the live game stays in state {state['state']!r}")
+
+    def _look(self, until: float) -> dict[str, Any]:
+        """A state, however long it takes."""
+        said = False
+        while True:
+            try:
+                state = self._rpc.call("gamestate")
+                if isinstance(state, dict) and isinstance(state.get("state"), str):
+                    if said:
+                        self._say("the live game is back")
+                    return state
+                raise Lost("the live game tells no state")
+            except (Lost, Refused) as error:
+                if not said:
+                    self._say(f"{error}; paused")
+                said = True
+                self._wait(until, str(error))
+
+    def _back(self) -> dict[str, Any]:
+        """The state once the game answers again and has been at rest: what was under way is done by then."""
+        until = time.monotonic() + self._patience.give_up
+        state = self._look(until)
+        since = time.monotonic()
+        while time.monotonic() - since < self._patience.rest or not _at_rest(state):
+            self._wait(until, "the live game does not come to rest", min(self._patience.pause, self._patience.rest / 4))
+            now = self._look(until)
+            if now != state:
+                state, since = now, time.monotonic()
+        return state
+
+    def _wait(self, until: float, why: str, seconds: float | None = None) -> None:
+        if time.monotonic() > until:
+            raise AleaError(f"given up after {self._patience.give_up:g} s: {why}")
+        time.sleep(self._patience.pause if seconds is None else seconds)
+
+
+def play_live(table: LiveTable, choose: Choose, say: Callable[[str], None], most: int | None = None) -> dict[str, Any]:
+    """Plays a live run to its end; where the game refuses an action, another one is chosen."""
+    most = MOST if most is None else most
+    refused: set[int] = set()
+    decisions, breaks, last = 0, 0, b""
+    while True:
+        batch = table.see()
+        g = batch.states[0]
+        if int(g.phase) == P_OVER or int(g.won) or decisions >= most:
+            end = {"won": bool(g.won), "ante": int(g.ante), "decisions": decisions}
+            return {**end, "breaks": breaks, "stopped": int(g.phase) != P_OVER and not int(g.won)}
+        now = batch.snapshot()[0]
+        if now != last:
+            refused, last = set(), now
+        action = _choice(batch, choose, refused, decisions)
+        words = text.describe(g, action)
+        try:
+            table.act(action)
+        except NotTaken:
+            breaks += 1
+            continue
+        except NotationError as error:
+            say(str(error))
+            refused.add(action)
+            continue
+        decisions += 1
+        say(f"ante {int(g.ante)}, {words}")
+
+
+def _choice(batch: Batch, choose: Choose, refused: set[int], move: int) -> int:
+    for action in refused:
+        batch.masks[0, action] = False
+    if not batch.masks[0].any():
+        raise AleaError("the live game refuses everything that could be done")
+    action = int(choose(batch, move)[0])
+    if batch.masks[0, action]:
+        return action
+    # A baseline may insist on what was refused: whatever leads on then.
+    leads_on = [a for a in range(actions.A_END - 1, -1, -1) if batch.masks[0, a]]
+    return leads_on[0] if leads_on[0] >= actions.A_LEAVE_SHOP else int(np.flatnonzero(batch.masks[0])[0])
+
+
+def _hand_of(state: dict[str, Any]) -> list[Any]:
+    hand = state.get("hand")
+    cards = hand.get("cards") if isinstance(hand, dict) else None
+    return [card.get("id") for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
+
+
+def _run_of(state: dict[str, Any]) -> tuple[Any, ...]:
+    return state.get("seed"), state.get("deck"), state.get("stake")
+
+
+def _at_rest(state: dict[str, Any]) -> bool:
+    return state["state"] in (*PHASES, PAID, MENU)
