@@ -186,6 +186,8 @@ def problems_with(config: RunConfig, game: HostGame) -> list[str]:
     wrong = [opponent for opponent in config.evaluate.opponents if opponent != NOBODY]
     if wrong:
         found.append(f"evaluate.opponents is {wrong}; {spec.name} is for one: write {NOBODY!r}")
+    if config.runtime == "rllib":  # its memory is that of several processes
+        return found
     play = config.selfplay
     row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 32
     need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES

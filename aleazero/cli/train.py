@@ -43,7 +43,7 @@ def train(
 
     assignments = [*assignments, *flags.assignments(batch_size)]
     config = resolve(game, preset=preset, file=file, assignments=assignments)
-    if config.runtime == "ray":
+    if config.runtime != "local":
         compute_on("cpu")  # an accelerator is the learner's
     config, told = with_num_games(config, preset, file, assignments)
     if told:
@@ -77,7 +77,7 @@ def go_on(
     keep_compiled_programs()
     root = runs_root(runs)
     folder = active_run(root, name)
-    if folder.read_config().runtime == "ray":
+    if folder.read_config().runtime != "local":
         compute_on("cpu")
     finished = resume(str(folder.path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, finished.folder.read_config(), runs, as_json, profile)

@@ -31,7 +31,7 @@ from aleazero.observe.reports import EvalReport, ProfileReport
 from aleazero.observe.sink import Fanout
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
-from aleazero.runtimes.desk import need_extras, need_ray, open_sinks, register
+from aleazero.runtimes.desk import need_extras, need_ray, need_rllib, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
@@ -105,7 +105,12 @@ def resume(
 def _train(
     parts: Parts | PpoParts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
 ) -> Finished:
-    """In this process, or on Ray."""
+    """In this process, on Ray, or by its RLlib."""
+    if parts.config.runtime == "rllib":
+        from aleazero.runtimes.rllib.runtime import train_by_rllib
+
+        assert isinstance(parts, PpoParts)
+        return train_by_rllib(parts, folder, root, how, until, quiet)
     if parts.config.runtime == "ray":
         from aleazero.runtimes.ray.runtime import train_on_ray
 
@@ -134,6 +139,8 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     need_extras(config.observe)
     if config.runtime == "ray":
         need_ray()
+    if config.runtime == "rllib":
+        need_rllib()
     if config.algorithm == "ppo":
         return build_ppo_parts(config)
     parts = build_parts(config, root=root)
