@@ -7,14 +7,16 @@ nearest matches and all-problems-at-once are `aleazero.core.settings`'. Knows no
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from aleazero.checkpoint import CheckpointConfig
+from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.settings import Layer, build, flatten, from_environment, load_file, parse_assignments
@@ -28,8 +30,11 @@ from aleazero.play.rewards import LAST_ANTE, RewardConfig
 from aleazero.play.rollout import SelfPlayConfig
 from aleazero.ray_settings import RayConfig
 from aleazero.replay.ring import ReplayConfig
+from aleazero.rllib_settings import translated
 from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
+
+logger = logging.getLogger(__name__)
 
 PRESETS = ("quick", "standard", "strong")  # of every game; a game's own file may hold more
 NOT_SETTINGS = (  # variables with our prefix that mean something else
@@ -156,7 +161,9 @@ class RunConfig:
         if self.producers.workers:
             found.append(f"producers.workers is {self.producers.workers}; algorithm 'ppo' plays in threads: leave it 0")
         if self.runtime == "ray":
-            found.append("runtime is 'ray'; algorithm 'ppo' plays in threads ('local'), or by RLlib's runners ('rllib')")
+            found.append(
+                "runtime is 'ray'; algorithm 'ppo' plays in threads ('local'), or by RLlib's runners ('rllib')"
+            )
         elif self.runtime == "rllib":
             found += self._rllib_problems()
         if self.learn.games_per_epoch or self.learn.ema:
@@ -189,9 +196,8 @@ class RunConfig:
         if self.learn.accumulate > 1:
             found.append(f"learn.accumulate is {self.learn.accumulate}; runtime 'rllib' needs 1")
         if self.rewards.first_ante < LAST_ANTE:
-            found.append(
-                f"rewards.first_ante is {self.rewards.first_ante}; runtime 'rllib' plays whole games: leave it {LAST_ANTE}"
-            )
+            first = self.rewards.first_ante
+            found.append(f"rewards.first_ante is {first}; runtime 'rllib' plays whole games: leave it {LAST_ANTE}")
         return found
 
     def problems_with(self, game: Game) -> list[str]:
@@ -237,8 +243,12 @@ def resolve(
     file: Path | None = None,
     assignments: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    note: Callable[[str], None] = logger.warning,
 ) -> RunConfig:
-    """The settings that a game, a preset, a file, the environment and assignments give together."""
+    """The settings that a game, a preset, a file, the environment and assignments give together.
+
+    `note` is told of names that are not ours.
+    """
     layers = []
     given = load_file(file) if file else None
     name = game or (given.values.get("game") if given else None)
@@ -252,6 +262,9 @@ def resolve(
         layers.append(given)
     layers.append(from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS))
     layers.append(parse_assignments(assignments))
+    layers, notes = translated(layers, cores())
+    for told in notes:
+        note(told)
     return build(RunConfig, layers)
 
 

@@ -38,14 +38,20 @@ def train(
     """Trains a new run."""
     use_every_core()
 
+    notes = dict[str, None]()  # each is said once
+
     def batch_size(more: list[str]) -> int:
-        return resolve(game, preset=preset, file=file, assignments=[*assignments, *more]).learn.batch_size
+        given = [*assignments, *more]
+        return resolve(game, preset=preset, file=file, assignments=given, note=notes.setdefault).learn.batch_size
 
     assignments = [*assignments, *flags.assignments(batch_size)]
-    config = resolve(game, preset=preset, file=file, assignments=assignments)
+    config = resolve(game, preset=preset, file=file, assignments=assignments, note=notes.setdefault)
+    for told in notes:
+        print(f"alea: {told}", file=sys.stderr)
     if config.runtime != "local":
         compute_on("cpu")  # an accelerator is the learner's
-    config, told = with_num_games(config, preset, file, assignments)
+    # A profile is of play in one process.
+    config, told = (config, None) if config.runtime == "rllib" else with_num_games(config, preset, file, assignments)
     if told:
         print(f"alea: {told}", file=sys.stderr)
     if print_config:

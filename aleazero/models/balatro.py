@@ -46,11 +46,7 @@ TABLE_KINDS = {0: 6, 2: 3, 3: 32, 22: 40, 28: 8, 36: 14}  # the table's numbers 
 # Actions that are about one row, in the game's order: how many, whose rows, and the first of them.
 SUBSET_PLACES = 8
 SUBSETS = np.array(
-    [
-        [i in s for i in range(SUBSET_PLACES)]
-        for size in range(1, 6)
-        for s in combinations(range(SUBSET_PLACES), size)
-    ],
+    [[i in s for i in range(SUBSET_PLACES)] for size in range(1, 6) for s in combinations(range(SUBSET_PLACES), size)],
     np.float32,
 )  # [218, 8]
 ACTIONS: tuple[tuple[str, int, str | None, int], ...] = (

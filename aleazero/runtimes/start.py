@@ -35,7 +35,7 @@ from aleazero.runtimes.desk import need_extras, need_ray, need_rllib, open_sinks
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
-from aleazero.runtimes.profile import in_words
+from aleazero.runtimes.profile import in_words, operations_in_words
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,10 @@ def where_time_went(finished: Finished) -> list[str]:
             f"--profile: run {finished.folder.name!r} ended before there was anything to measure: its first update "
             "comes when replay.min_rows rows are ready; raise total_rows (or --seconds), or lower replay.min_rows"
         )
-    return in_words(finished.profile.shares, Path(finished.profile.trace))
+    report = finished.profile
+    if Path(report.trace).suffix == ".json":
+        return operations_in_words(report)
+    return in_words(report.shares, Path(report.trace))
 
 
 def plot_run(folder: RunFolder) -> Path:

@@ -2,3 +2,10 @@
 
 Imports Ray and PyTorch; nothing outside this package does.
 """
+
+from __future__ import annotations
+
+import os
+
+# Before PyTorch is imported: its threads must not spin while they wait, or a busy machine is many times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -75,7 +75,10 @@ class BalatroLearner(PPOTorchLearner):
 
         policy, legal = fwd_out[POLICY], batch[Columns.OBS][LEGAL].bool()
         log_ratio = policy.gather(-1, batch[Columns.ACTIONS].long()[:, None])[:, 0] - batch[Columns.ACTION_LOGP]
+        # Anew: RLlib's mean is over the rows that it adds to end each piece of a game with, too.
         ratio, advantage = log_ratio.exp(), batch[Postprocessing.ADVANTAGES]
+        advantage = advantage - mean(advantage)
+        advantage = advantage / (mean(advantage**2).sqrt() + 1e-8)
         surrogate = torch.minimum(ratio * advantage, ratio.clamp(1 - ppo.clip, 1 + ppo.clip) * advantage)
         target, before = batch[Postprocessing.VALUE_TARGETS], batch[Columns.VF_PREDS]
         near = before + (target - before).clamp(-ppo.value_clip, ppo.value_clip) if ppo.value_clip else target

@@ -19,16 +19,17 @@ from aleazero.runtimes.rllib.networks import NETWORKS, decode
 
 SEEN, LEGAL = "observation", "action_mask"  # of the environment's observations
 POLICY, VALUE = "policy", "value"  # of what training is given: log-probabilities [B, A], logits [B, NUM_BINS]
+NETWORK = "network"  # of the settings, beside those that RLlib adds
 _NEVER = -1e9  # below any logit, and not infinite: an infinity times zero would spoil the gradient
 _CHUNK = 4096  # rows that are judged at once
 
 
 class BalatroModule(TorchRLModule, ValueFunctionAPI):
-    """`model_config` has the fields of `ModelConfig` that the networks read."""
+    """Its `model_config` has a `ModelConfig`, as a dictionary, under `NETWORK`."""
 
     def setup(self) -> None:
         """Makes the network; its first weights are given by the run."""
-        config = ModelConfig(**self.model_config)
+        config = ModelConfig(**self.model_config[NETWORK])
         self.network = NETWORKS[config.kind](config, int(self.action_space.n))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:

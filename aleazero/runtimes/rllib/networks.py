@@ -17,16 +17,16 @@ from torch.nn import functional
 from aleazero.core import twohot
 from aleazero.core.records import Weights
 from aleazero.models.balatro import (
-    KEPT,
-    KINDS,
-    SUBSET_PLACES,
-    TABLE_KINDS,
     ACTIONS,
     CARDS,
     JOKERS,
+    KEPT,
+    KINDS,
     ROWS,
     STATE,
+    SUBSET_PLACES,
     SUBSETS,
+    TABLE_KINDS,
 )
 from aleazero.models.build import ModelConfig
 

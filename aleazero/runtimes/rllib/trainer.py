@@ -7,28 +7,34 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import tempfile
 from typing import Any
 
 import numpy as np
 import torch
-from ray.rllib.algorithms.ppo import PPOConfig
+from ray.exceptions import RayError
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.tune.registry import register_env
 
 from aleazero.assemble_ppo import PpoParts
 from aleazero.core.devices import cores
+from aleazero.core.errors import AleaError
 from aleazero.core.records import Weights
 from aleazero.play.fragments import ANTES, Played
 from aleazero.play.rewards import LAST_ANTE
+from aleazero.runtimes.ray.cluster import has_gpu
 from aleazero.runtimes.rllib.env import make_env
 from aleazero.runtimes.rllib.learner import MODULE, BalatroLearner, Learned, Rates
-from aleazero.runtimes.rllib.module import BalatroModule
+from aleazero.runtimes.rllib.module import NETWORK, BalatroModule
 from aleazero.runtimes.rllib.networks import from_weights, to_weights
 
 logger = logging.getLogger(__name__)
 
 SUMS = "alea"  # the key of what environments say, among RLlib's results
 _SAMPLING, _LEARNING = "env_runner_sampling_timer", "learner_update_timer"
+_GAMES = "alea-games"  # the environments, by the name that RLlib knows them
 _PREFIX = "network."  # of a weight's name in the module
 _PROBE_SECONDS = 30.0  # for a runner to say that it is well
 
@@ -40,6 +46,17 @@ class Tell(RLlibCallback):
         """Adds the environment's sums."""
         for name, number in env_runner.env.unwrapped.take_sums().items():
             metrics_logger.log_value((SUMS, name), number, reduce="sum")
+
+
+class RunnersFailed(AleaError):  # noqa: N818 - the name says what happened
+    """No runner plays any more."""
+
+
+class BalatroPPO(PPO):
+    """RLlib's PPO, without the folder that it makes for every one in the user's home."""
+
+    def _setup_logdir(self) -> None:
+        self._logdir = tempfile.gettempdir()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +86,10 @@ def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPO
         "seed": [config.seed, first_row],
     }
     play, learn = config.selfplay, config.learn
-    asked = PPOConfig()
-    asked.environment(make_env, env_config=env)
+    asked = PPOConfig(algo_class=BalatroPPO)
+    register_env(_GAMES, make_env)
+    asked.api_stack(enable_rl_module_and_learner=True, enable_env_runner_and_connector_v2=True)
+    asked.environment(_GAMES, env_config=env)
     asked.env_runners(
         num_env_runners=runners,
         num_envs_per_env_runner=play.num_games,
@@ -95,7 +114,7 @@ def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPO
         learner_class=BalatroLearner,
         learner_config_dict={"ppo": _plain(config.ppo), "betas": [learn.beta1, learn.beta2]},
     )
-    asked.rl_module(rl_module_spec=RLModuleSpec(module_class=BalatroModule, model_config=model))
+    asked.rl_module(rl_module_spec=RLModuleSpec(module_class=BalatroModule, model_config={NETWORK: model}))
     asked.callbacks(Tell)
     asked.fault_tolerance(
         restart_failed_env_runners=True,
@@ -124,9 +143,13 @@ class Trainer:
 
     def open(self, first_row: int = 0, iteration: int = 0) -> None:
         """Starts the runners; games are those that follow so many rows."""
-        self.close()
-        settings = settings_of(self._parts, self.runners, first_row, torch.cuda.is_available())
-        self._algorithm = settings.build_algo()
+        logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+        gpu = has_gpu(self._parts.config.ray) and torch.cuda.is_available()
+        settings = settings_of(self._parts, self.runners, first_row, gpu)
+        try:
+            self._algorithm = settings.build_algo()
+        except (RayError, IndexError) as error:  # the latter where no runner answers
+            raise RunnersFailed(f"RLlib's environment runners could not be started: {error}") from error
         self._algorithm.set_state({"training_iteration": iteration})
 
     @property
@@ -153,7 +176,10 @@ class Trainer:
         """An iteration: all runners play, then the learner learns from it."""
         learner = self._learner()
         learner.rates = rates
-        result = self._algorithm.train()
+        try:
+            result = self._algorithm.train()
+        except RayError as error:
+            raise RunnersFailed(f"RLlib's environment runners have failed too often: {error}") from error
         timers = result.get("timers", {})
         learned = learner.take()
         sums = result.get("env_runners", {}).get(SUMS, {}) if learned else {}
