@@ -36,6 +36,7 @@ from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words, operations_in_words
+from aleazero.runtimes.rllib_memory import need_memory
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +146,10 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     if config.runtime == "rllib":
         need_rllib()
     if config.algorithm == "ppo":
-        return build_ppo_parts(config)
+        ppo_parts = build_ppo_parts(config)
+        if config.runtime == "rllib":
+            need_memory(config, ppo_parts.game.spec)
+        return ppo_parts
     parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match

@@ -106,7 +106,7 @@ class BalatroLearner(PPOTorchLearner):
                 "error": mean(wrong.abs()),
                 "uniform": mean(legal.sum(-1).clamp(min=1).float().log()),
             }
-            self._seen.append({name: float(term) for name, term in {**terms, **more}.items()})
+            self._seen.append({name: float(term.detach()) for name, term in {**terms, **more}.items()})
         return loss
 
     def postprocess_gradients(self, gradients_dict: Any) -> Any:

@@ -22,9 +22,8 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.ppo import PpoDigest
 from aleazero.runtimes.ray.cluster import connected
-from aleazero.runtimes.rllib.memory import STORE_GB, tree_bytes
 from aleazero.runtimes.rllib.roles import RllibLearner, RllibPlay
-from aleazero.runtimes.rllib.trainer import count_runners
+from aleazero.runtimes.rllib_memory import STORE_GB, runners_of, tree_bytes
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.start import Finished, Until, train_in
 
@@ -38,7 +37,7 @@ class RllibParts(PpoParts):
     def make_learning(self, weights: WeightStore) -> tuple[Fifo, Any]:
         """A place for what an iteration says, and the learner that takes it."""
         play = self.config.selfplay
-        source = Fifo(count_runners(self) * play.num_games * play.moves_per_rollout)
+        source = Fifo(runners_of(self.config) * play.num_games * play.moves_per_rollout)
         return source, RllibLearner(self, source, weights)
 
 
@@ -115,7 +114,7 @@ def _cluster(parts: PpoParts, folder: RunFolder) -> RayConfig:
     return dataclasses.replace(
         settings,
         local=True,
-        workers=count_runners(parts),
+        workers=runners_of(parts.config),
         object_store_gb=settings.object_store_gb or STORE_GB,
         spill_dir=str(spill.resolve()),
     )

@@ -19,7 +19,6 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.tune.registry import register_env
 
 from aleazero.assemble_ppo import PpoParts
-from aleazero.core.devices import cores
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Weights
 from aleazero.play.fragments import ANTES, Played
@@ -29,6 +28,7 @@ from aleazero.runtimes.rllib.env import make_env
 from aleazero.runtimes.rllib.learner import MODULE, BalatroLearner, Learned, Rates
 from aleazero.runtimes.rllib.module import NETWORK, BalatroModule
 from aleazero.runtimes.rllib.networks import from_weights, to_weights
+from aleazero.runtimes.rllib_memory import runners_of
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +69,6 @@ class Trained:
     learning_seconds: float
 
 
-def count_runners(parts: PpoParts) -> int:
-    """Environment runners: as many as the settings say, or this machine's cores."""
-    return parts.config.ray.workers or cores()
-
-
 def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPOConfig:
     """The run's settings in RLlib's words; `gpu`: the learner has one."""
     config = parts.config
@@ -99,7 +94,12 @@ def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPO
         sample_timeout_s=None,
         update_worker_filter_stats=False,
     )
-    asked.learners(num_learners=0, num_gpus_per_learner=1 if gpu else 0)
+    asked.learners(
+        num_learners=0,
+        num_gpus_per_learner=1 if gpu else 0,
+        learner_class=BalatroLearner,
+        learner_config_dict={"ppo": _plain(config.ppo), "betas": [learn.beta1, learn.beta2]},
+    )
     asked.training(
         train_batch_size_per_learner=runners * play.num_games * play.moves_per_rollout,
         minibatch_size=learn.batch_size,
@@ -111,8 +111,6 @@ def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPO
         grad_clip=learn.clip,
         grad_clip_by="global_norm",
         use_kl_loss=False,
-        learner_class=BalatroLearner,
-        learner_config_dict={"ppo": _plain(config.ppo), "betas": [learn.beta1, learn.beta2]},
     )
     asked.rl_module(rl_module_spec=RLModuleSpec(module_class=BalatroModule, model_config={NETWORK: model}))
     asked.callbacks(Tell)
@@ -138,12 +136,12 @@ class Trainer:
     def __init__(self, parts: PpoParts, like: Weights) -> None:
         """`like` is the tree of the network's weights."""
         self._parts, self._like = parts, like
-        self.runners = count_runners(parts)
+        self.runners = runners_of(parts.config)
         self._algorithm: Any = None
 
     def open(self, first_row: int = 0, iteration: int = 0) -> None:
         """Starts the runners; games are those that follow so many rows."""
-        logging.getLogger("ray.rllib").setLevel(logging.ERROR)
+        logging.getLogger("ray").setLevel(logging.ERROR)
         gpu = has_gpu(self._parts.config.ray) and torch.cuda.is_available()
         settings = settings_of(self._parts, self.runners, first_row, gpu)
         try:

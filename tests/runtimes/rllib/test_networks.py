@@ -37,16 +37,17 @@ def roughened(weights: Any) -> Any:
     return jax.tree.map(lambda x: (x + 0.05 * random.normal(size=x.shape)).astype(np.float32), jax.device_get(weights))
 
 
+@pytest.mark.usefixtures("quick_programs")
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.kind)
 def test_it_says_what_ours_says(config: ModelConfig) -> None:
     game = host_game("balatro", config.kind)
     model = build_model(config, game.spec)
-    weights = roughened(model.init(jax.random.key(0)))
+    weights = roughened(jax.jit(model.init)(jax.random.key(0)))
     network = NETWORKS[config.kind](config, game.spec.num_actions)
     named = {name: torch.as_tensor(array) for name, array in from_weights(weights).items()}
     network.load_state_dict(named, strict=True)
     observation = seen(config.kind)
-    ours = model.apply(weights, observation)
+    ours = jax.jit(model.apply)(weights, observation)
     with torch.no_grad():
         logits, value = network(torch.as_tensor(observation))
     np.testing.assert_allclose(logits, np.asarray(ours.logits), rtol=1e-4, atol=1e-4)

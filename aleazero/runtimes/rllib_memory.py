@@ -1,4 +1,7 @@
-"""What a run by RLlib may take of a machine's memory, and what it takes. Knows processes; not RLlib."""
+"""What a run by RLlib may take of a machine's memory, and what it takes. Knows processes; not RLlib.
+
+It is beside `rllib` so that a run can be refused before PyTorch is imported.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import os
 from pathlib import Path
 
 from aleazero.config import RunConfig
+from aleazero.core.devices import cores
+from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
 from aleazero.runtimes.ppo import resident_bytes
 
@@ -16,21 +21,24 @@ _RUNNER_BYTES = int(0.75 * 2**30)  # the same of a runner
 _COPIES = 4  # of an iteration's rows: in a runner, in the store, in the learner's batch, on its device
 
 
-def problems(config: RunConfig, spec: GameSpec, runners: int) -> list[str]:
-    """What does not fit into `ppo.memory_gb`, all processes together."""
-    play = config.selfplay
+def runners_of(config: RunConfig) -> int:
+    """Environment runners: as many as the settings say, or this machine's cores."""
+    return config.ray.workers or cores()
+
+
+def need_memory(config: RunConfig, spec: GameSpec) -> None:
+    """Raises where all processes together do not fit into `ppo.memory_gb`."""
+    play, runners = config.selfplay, runners_of(config)
     row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 64
     rows = runners * play.num_games * play.moves_per_rollout
     store = (config.ray.object_store_gb or STORE_GB) * 1e9
     need = int(store + _DRIVER_BYTES + runners * _RUNNER_BYTES + _COPIES * rows * row)
-    cap = int(config.ppo.memory_gb * 2**30)
-    if need <= cap:
-        return []
-    return [
-        f"ppo.memory_gb is {config.ppo.memory_gb:g}; {runners} runners, an object store of {store / 1e9:g} GB and "
-        f"{rows} rows an iteration need {need / 2**30:.2f} GiB: lower ray.workers, ray.object_store_gb, "
-        "selfplay.num_games or selfplay.moves_per_rollout, or raise ppo.memory_gb"
-    ]
+    if need > config.ppo.memory_gb * 2**30:
+        raise ConfigError(
+            f"ppo.memory_gb is {config.ppo.memory_gb:g}; {runners} runners, an object store of {store / 1e9:g} GB and "
+            f"{rows} rows an iteration need {need / 2**30:.2f} GiB: lower ray.workers, ray.object_store_gb, "
+            "selfplay.num_games or selfplay.moves_per_rollout, or raise ppo.memory_gb"
+        )
 
 
 def tree_bytes() -> int:
