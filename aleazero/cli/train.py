@@ -46,8 +46,8 @@ def train(
 
     assignments = [*assignments, *flags.assignments(batch_size)]
     config = resolve(game, preset=preset, file=file, assignments=assignments, note=notes.setdefault)
-    for told in notes:
-        print(f"alea: {told}", file=sys.stderr)
+    for note in notes:
+        print(f"alea: {note}", file=sys.stderr)
     if config.runtime != "local":
         compute_on("cpu")  # an accelerator is the learner's
     # A profile is of play in one process.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
@@ -126,7 +127,7 @@ class BalatroLearner(PPOTorchLearner):
         norms = np.array(self._norms, np.float32)
         self._seen, self._norms = [], []
         each = max(len(norms) // self.ppo.epochs, 1)
-        self.kl_weight = float(next_kl_weight(self.ppo, np.float32(self.kl_weight), seen["kl"][-each:].mean()))
+        self.kl_weight = float(next_kl_weight(self.ppo, jnp.float32(self.kl_weight), seen["kl"][-each:].mean()))
         first = {name: float(term[:each].mean()) for name, term in seen.items()}
         variance = max(first["square"] - first["target"] ** 2, 0.0)
         spread = max(first["wrong_square"] - first["wrong"] ** 2, 0.0)
@@ -144,11 +145,16 @@ class BalatroLearner(PPOTorchLearner):
 
     # ---- what a checkpoint keeps
 
+    def _network(self) -> torch.nn.Module:
+        module: Any = self.module[MODULE]
+        network: torch.nn.Module = module.network
+        return network
+
     def moments(self) -> dict[str, dict[str, np.ndarray]]:
         """Adam's two means, by the names of the weights; zeros before the first update."""
         adam = self.get_optimizer(MODULE)
         found: dict[str, dict[str, np.ndarray]] = {"exp_avg": {}, "exp_avg_sq": {}}
-        for name, weight in self.module[MODULE].network.named_parameters():
+        for name, weight in self._network().named_parameters():
             state = adam.state.get(weight, {})
             for kind, means in found.items():
                 means[name] = state.get(kind, torch.zeros_like(weight)).detach().cpu().numpy().copy()
@@ -159,7 +165,7 @@ class BalatroLearner(PPOTorchLearner):
         adam = self.get_optimizer(MODULE)
         if not updates:
             return
-        for name, weight in self.module[MODULE].network.named_parameters():
+        for name, weight in self._network().named_parameters():
             kept = {
                 kind: torch.as_tensor(means[name], dtype=weight.dtype, device=weight.device).clone()
                 for kind, means in moments.items()

@@ -29,8 +29,10 @@ class BalatroModule(TorchRLModule, ValueFunctionAPI):
 
     def setup(self) -> None:
         """Makes the network; its first weights are given by the run."""
-        config = ModelConfig(**self.model_config[NETWORK])
-        self.network = NETWORKS[config.kind](config, int(self.action_space.n))
+        settings: Any = self.model_config
+        actions: Any = self.action_space
+        config = ModelConfig(**settings[NETWORK])
+        self.network = NETWORKS[config.kind](config, int(actions.n))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """The likeliest action."""

@@ -96,6 +96,10 @@ class Attention(nn.Module):
 class Rows(nn.Module):
     """`models.balatro.RowsNet`."""
 
+    subsets: Tensor  # [8, 218]
+    pairs: Tensor  # [64, 218]
+    sizes: Tensor  # [218]
+
     def __init__(self, config: ModelConfig, num_actions: int) -> None:
         super().__init__()
         width = config.width

@@ -56,7 +56,7 @@ class BalatroPPO(PPO):
     """RLlib's PPO, without the folder that it makes for every one in the user's home."""
 
     def _setup_logdir(self) -> None:
-        self._logdir = tempfile.gettempdir()
+        self._logdir: Any = tempfile.gettempdir()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,7 +26,7 @@ ROWS = 24
 
 @pytest.mark.usefixtures("quick_programs")
 def test_the_loss_is_ours_and_what_it_saw_is_reported() -> None:
-    assignments = ["runtime=rllib", "model.width=16", "ppo.value_clip=0.5", "learn.batch_size=64"]
+    assignments = ["runtime=rllib", "model.kind=balatro", "model.width=16", "ppo.value_clip=0.5", "learn.batch_size=64"]
     parts = build_ppo_parts(resolve("balatro", preset="quick", assignments=assignments, environ={}))
     settings = settings_of(parts, 1, 0, False)
     env = make_env({**settings.env_config, "num_envs": ROWS})
