@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
+from aleazero import export
 from aleazero.assemble import Parts, build_parts
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError, UnknownName
@@ -108,8 +109,16 @@ def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: 
 
 
 def player_of(text: str, root: Path | None = None) -> Callable[[int], Choose]:
-    """Who `run:NAME[@STEP][,search[,candidates=N][,samples=N][,depth=N]]` is; the number is the player's own seed."""
+    """Who `run:NAME[@STEP][,search[,candidates=N][,samples=N][,depth=N]]` is; the number is the player's own seed.
+
+    `path:FOLDER` is an exported network, which does not look ahead: it knows no rewards.
+    """
     name, *options = (part.strip() for part in text.split(","))
+    if name.startswith("path:"):
+        if options:
+            raise ConfigError(f"player {text!r} does not look ahead: write {name!r}, or run:NAME,search")
+        played, network, exported = load_exported(Path(name.removeprefix("path:")))
+        return lambda seed: chooser(played, network, exported)
     config, game, model, weights = load_player(name, root)
     if not options:
         return lambda seed: chooser(game, model, weights)
@@ -126,12 +135,20 @@ def player_of(text: str, root: Path | None = None) -> Callable[[int], Choose]:
     return lambda seed: Looking(game, model.evaluate, weights, config.rewards, config.ppo.gamma, looks, seed).choose
 
 
+def load_exported(folder: Path) -> tuple[HostGame, Model, Weights]:
+    """The network that `alea export` wrote of a run by PPO, and the game as it sees it."""
+    manifest = export.read_manifest(folder)
+    game = host_game(manifest["game"], str(manifest["model"].get("kind")))
+    exported = export.read(folder, game.spec)
+    return game, exported.model, exported.weights
+
+
 def load_player(text: str, root: Path | None = None) -> tuple[RunConfig, HostGame, Model, Weights]:
     """The network of a run, `run:NAME[@STEP]`, with its settings and the game as it sees it."""
     kind, _, detail = text.partition(":")
     name, _, step = detail.partition("@")
     if kind != "run" or not name:
-        raise ConfigError(f"player {text!r} is no run: write run:NAME or run:NAME@STEP")
+        raise ConfigError(f"player {text!r} is no run: write run:NAME, run:NAME@STEP or path:FOLDER")
     run = find_run(runs_root(root), name)
     config = run.read_config()
     if config.algorithm != "ppo":

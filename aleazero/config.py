@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aleazero.checkpoint import CheckpointConfig
-from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.settings import Layer, build, flatten, from_environment, load_file, parse_assignments
@@ -262,7 +261,7 @@ def resolve(
         layers.append(given)
     layers.append(from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS))
     layers.append(parse_assignments(assignments))
-    layers, notes = translated(layers, cores())
+    layers, notes = translated(layers)
     for told in notes:
         note(told)
     return build(RunConfig, layers)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.settings import Layer
 
 TABLE = "rllib"
+_MOST_RUNNERS = 4  # unless the settings say more: what fits into the usual memory
 _BATCH = ("train_batch_size", "train_batch_size_per_learner")
 NAMES: dict[str, tuple[str, ...]] = {
     "num_workers": ("ray.workers",),
@@ -42,10 +44,15 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def translated(layers: Sequence[Layer], cores: int) -> tuple[list[Layer], list[str]]:
+def runners_of(workers: int) -> int:
+    """Environment runners: as many as the settings say, or this machine's cores, a few at most."""
+    return workers or min(cores(), _MOST_RUNNERS)
+
+
+def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
     """The layers with RLlib's names replaced by ours, and a note for each of them.
 
-    A train batch is told by the moves of a rollout: `cores` is the number of runners where nobody gave one.
+    A train batch is told by the moves of a rollout.
     """
     if _last(layers, "runtime") != TABLE:
         return list(layers), []
@@ -61,7 +68,7 @@ def translated(layers: Sequence[Layer], cores: int) -> tuple[list[Layer], list[s
             notes.append(f"{name} is {' and '.join(NAMES[name])} here: {value}")
         found.append(Layer(layer.origin, values, layer.text))
     if batch is not None:
-        runners = _whole(_last(found, "ray.workers") or 0, "ray.workers") or cores
+        runners = runners_of(_whole(_last(found, "ray.workers") or 0, "ray.workers"))
         games = _whole(_last(found, "selfplay.num_games") or 1, "selfplay.num_games")
         moves = _whole(batch, _BATCH[0]) // max(runners * games, 1)
         if moves < 1:

@@ -74,12 +74,13 @@ def evaluate(
         raise ConfigError("record is not for balatro: keep the output of --json")
     wanted = _read_seeds(seeds) if seeds else numbered_seeds(games, seed)
     short = sum(len(text) < RATED for text in wanted)
-    if player.startswith("run:") and short:
+    trained = player.startswith(("run:", "path:"))
+    if trained and short:
         print(
             f"alea: {short} of the seeds have fewer than {RATED} characters: training may have seen them",
             file=sys.stderr,
         )
-    make = _network(player, runs) if player.startswith("run:") else make_chooser
+    make = _network(player, runs) if trained else make_chooser
     play_runs(player, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
     played = play_runs(player, wanted, seed=seed, make=make)
     report = run_report(player, played)

@@ -17,10 +17,15 @@ def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_
     name, _, step = run.partition("@")
     root = runs_root(runs)
     folder = find_run(root, name)
-    game_name = folder.read_config().game
-    game = game_of(game_name)
+    config = folder.read_config()
+    game_name, alone = config.game, config.algorithm == "ppo"
     found = find_checkpoint(folder.checkpoints, step)
-    model, weights = load_run_weights(f"{name}@{found.step}", game, root)
+    if alone:
+        from aleazero.assemble_ppo import load_player
+
+        _, _, model, weights = load_player(f"run:{name}@{found.step}", root)
+    else:
+        model, weights = load_run_weights(f"{name}@{found.step}", game_of(game_name), root)
     facts = {"run": folder.name, "step": found.step, "rows": found.facts["rows"], "package_version": __version__}
     written = export.write(out or folder.path / "export" / str(found.step), model, weights, facts, onnx=onnx)
     report: dict[str, Any] = {
@@ -36,5 +41,5 @@ def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_
         print_json(report)
         return 0
     print(f"{folder.name} at step {found.step}: {written} ({', '.join(report['files'])})")
-    print(f"play:  alea play {game_name} --player path:{written}")
+    print(f"{'rate:  alea eval' if alone else 'play:  alea play'} {game_name} --player path:{written}")
     return 0

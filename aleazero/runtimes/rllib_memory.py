@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 from aleazero.config import RunConfig
-from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
+from aleazero.rllib_settings import runners_of
 from aleazero.runtimes.ppo import resident_bytes
 
 STORE_GB = 2.0  # of the object store
@@ -21,14 +21,9 @@ _RUNNER_BYTES = int(0.75 * 2**30)  # the same of a runner
 _COPIES = 4  # of an iteration's rows: in a runner, in the store, in the learner's batch, on its device
 
 
-def runners_of(config: RunConfig) -> int:
-    """Environment runners: as many as the settings say, or this machine's cores."""
-    return config.ray.workers or cores()
-
-
 def need_memory(config: RunConfig, spec: GameSpec) -> None:
     """Raises where all processes together do not fit into `ppo.memory_gb`."""
-    play, runners = config.selfplay, runners_of(config)
+    play, runners = config.selfplay, runners_of(config.ray.workers)
     row = 4 * math.prod(spec.observation_shape) + spec.num_actions + 64
     rows = runners * play.num_games * play.moves_per_rollout
     store = (config.ray.object_store_gb or STORE_GB) * 1e9

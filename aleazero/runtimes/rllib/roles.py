@@ -29,14 +29,14 @@ from aleazero.play.fragments import Played
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runtimes.rllib.learner import Rates
-from aleazero.runtimes.rllib.trainer import Trained, Trainer
+from aleazero.runtimes.rllib.trainer import RunnersFailed, Trained, Trainer
 from aleazero.runtimes.selfplay import Resume, SoFar
 
 logger = logging.getLogger(__name__)
 
 BEST_GAMES = 200  # whose mean points say whether the weights are the best so far
 BEST_META = "best.meta"
-_NOBODY_SECONDS = 1.0  # until runners that are all gone are asked for again
+NOBODY_TRIES, NOBODY_SECONDS = 60, 1.0  # until runners that are all gone are asked for again
 
 
 class RllibLearner:
@@ -126,6 +126,7 @@ class RllibPlay:
         self.best: tuple[float, int] | None = None  # mean points, step
         self.keep: Callable[[int], None] = lambda step: None  # told of a step whose checkpoint must stay
         self._window = [0.0, 0]  # points, games
+        self._nobody = 0  # iterations in a row in which nobody played
         self._better = False  # the next checkpoint is the best one
         self._seconds = [0.0, 0.0, 0]  # of playing, of learning, iterations; since the last report
 
@@ -134,9 +135,16 @@ class RllibPlay:
         trained = self._learner.iterate(self.rows, self.iteration)
         self.iteration = self._learner.trainer.iteration
         if trained.learned is None:
+            self._nobody += 1
+            if self._nobody > NOBODY_TRIES:
+                raise RunnersFailed(
+                    f"no environment runner has answered {self._nobody} times in a row: they died more often than "
+                    "ray.restarts allows, or no machine has a core for them; go on with: alea runs resume"
+                )
             logger.warning("no environment runner has answered; they are started again")
-            time.sleep(_NOBODY_SECONDS)
+            time.sleep(NOBODY_SECONDS)
             return None
+        self._nobody = 0
         played = trained.played
         self._sink.add(trained.learned.stats)  # type: ignore[arg-type]
         over = played.ended + played.truncated

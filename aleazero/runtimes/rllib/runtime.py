@@ -17,13 +17,14 @@ from aleazero.observe.reports import ProfileReport
 from aleazero.observe.sink import Sink
 from aleazero.ray_settings import RayConfig
 from aleazero.replay.fifo import Fifo
+from aleazero.rllib_settings import runners_of
 from aleazero.roles.ports import WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.ppo import PpoDigest
 from aleazero.runtimes.ray.cluster import connected
 from aleazero.runtimes.rllib.roles import RllibLearner, RllibPlay
-from aleazero.runtimes.rllib_memory import STORE_GB, runners_of, tree_bytes
+from aleazero.runtimes.rllib_memory import STORE_GB, tree_bytes
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.start import Finished, Until, train_in
 
@@ -37,7 +38,7 @@ class RllibParts(PpoParts):
     def make_learning(self, weights: WeightStore) -> tuple[Fifo, Any]:
         """A place for what an iteration says, and the learner that takes it."""
         play = self.config.selfplay
-        source = Fifo(runners_of(self.config) * play.num_games * play.moves_per_rollout)
+        source = Fifo(runners_of(self.config.ray.workers) * play.num_games * play.moves_per_rollout)
         return source, RllibLearner(self, source, weights)
 
 
@@ -114,7 +115,7 @@ def _cluster(parts: PpoParts, folder: RunFolder) -> RayConfig:
     return dataclasses.replace(
         settings,
         local=True,
-        workers=runners_of(parts.config),
+        workers=runners_of(parts.config.ray.workers),
         object_store_gb=settings.object_store_gb or STORE_GB,
         spill_dir=str(spill.resolve()),
     )

@@ -23,12 +23,12 @@ from aleazero.core.errors import AleaError
 from aleazero.core.records import Weights
 from aleazero.play.fragments import ANTES, Played
 from aleazero.play.rewards import LAST_ANTE
+from aleazero.rllib_settings import runners_of
 from aleazero.runtimes.ray.cluster import has_gpu
 from aleazero.runtimes.rllib.env import make_env
 from aleazero.runtimes.rllib.learner import MODULE, BalatroLearner, Learned, Rates
 from aleazero.runtimes.rllib.module import NETWORK, BalatroModule
 from aleazero.runtimes.rllib.networks import from_weights, to_weights
-from aleazero.runtimes.rllib_memory import runners_of
 
 logger = logging.getLogger(__name__)
 
@@ -136,12 +136,13 @@ class Trainer:
     def __init__(self, parts: PpoParts, like: Weights) -> None:
         """`like` is the tree of the network's weights."""
         self._parts, self._like = parts, like
-        self.runners = runners_of(parts.config)
+        self.runners = runners_of(parts.config.ray.workers)
         self._algorithm: Any = None
 
     def open(self, first_row: int = 0, iteration: int = 0) -> None:
         """Starts the runners; games are those that follow so many rows."""
-        logging.getLogger("ray").setLevel(logging.ERROR)
+        for name in ("ray", "ray.rllib"):  # advice that is not the user's to take
+            logging.getLogger(name).setLevel(logging.ERROR)
         gpu = has_gpu(self._parts.config.ray) and torch.cuda.is_available()
         settings = settings_of(self._parts, self.runners, first_row, gpu)
         try:
