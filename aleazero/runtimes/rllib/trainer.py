@@ -15,6 +15,7 @@ import torch
 from ray.exceptions import RayError
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.tune.registry import register_env
 
@@ -205,9 +206,9 @@ class Trainer:
         moments = {kind: from_weights(optimiser[kind]) for kind in ("exp_avg", "exp_avg_sq")}
         learner.set_moments(moments, updates)
         learner.kl_weight = float(optimiser["kl_weight"])
-        self._algorithm.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self._algorithm.learner_group, inference_only=True
-        )
+        # Not by `sync_weights`, which drops what is sent while something else is under way.
+        state = {COMPONENT_RL_MODULE: learner.module[MODULE].get_state(inference_only=True)}
+        self._algorithm.env_runner_group.foreach_env_runner("set_state", kwargs={"state": state})
 
     def close(self) -> None:
         """Ends the runners."""

@@ -87,6 +87,7 @@ def test_it_goes_on_without_a_runner_and_from_its_checkpoint(tmp_path: Path, mon
     assert said[-1].rows >= 200 * said[-1].iteration / 2  # the other one played meanwhile
     first, *_, followed = sink.of(PpoReport)
     assert followed.value_loss < first.value_loss - 0.1
+    assert first.kl < 0.1  # the runners play what the learner was given
     assert followed.games_per_hour > 0
     assert 1 <= followed.mean_ante < 3
     assert set(followed.rewards) == {"points", "ante_growth", "win", "progress"}
@@ -107,6 +108,7 @@ def test_it_goes_on_without_a_runner_and_from_its_checkpoint(tmp_path: Path, mon
         steps, profile = run.learner.steps, run.profile
     assert np.abs(taken_up - moments["trunk_0"]["kernel"]).max() > 0
     assert steps > found.step
+    assert again.of(PpoReport)[0].kl < 0.1
     assert again.of(RllibReport)[0].iteration > found.facts["iteration"] >= 3
     assert profile is not None
     assert len(profile.kernels) == 10
