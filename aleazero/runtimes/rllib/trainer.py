@@ -208,7 +208,7 @@ class Trainer:
         learner.kl_weight = float(optimiser["kl_weight"])
         # Not by `sync_weights`, which drops what is sent while something else is under way.
         state = {COMPONENT_RL_MODULE: learner.module[MODULE].get_state(inference_only=True)}
-        self._algorithm.env_runner_group.foreach_env_runner("set_state", kwargs={"state": state})
+        self._algorithm.env_runner_group.foreach_env_runner(lambda runner: runner.set_state(state))
 
     def close(self) -> None:
         """Ends the runners."""
