@@ -168,6 +168,8 @@ def problems_with(config: RunConfig, spec: GameSpec) -> list[str]:
     elif selves and play.num_games % selves:
         found.append(f"selfplay.num_games is {play.num_games}; it must be a multiple of ppo.opponents ({selves})")
     seen = 4 * math.prod(spec.observation_shape)
+    if config.runtime == "rllib":  # its memory is that of several processes
+        return found
     # The past is laid out once, for learning.
     row = seen + spec.num_actions + 32 + seen * config.model.history // _COPIES
     need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES

@@ -7,9 +7,10 @@ nearest matches and all-problems-at-once are `aleazero.core.settings`'. Knows no
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -24,12 +25,15 @@ from aleazero.learn.targets import TargetConfig
 from aleazero.learn.update import LearnConfig
 from aleazero.models.build import ModelConfig
 from aleazero.observe.settings import ObserveConfig
-from aleazero.play.rewards import RewardConfig
+from aleazero.play.rewards import LAST_ANTE, RewardConfig
 from aleazero.play.rollout import SelfPlayConfig
 from aleazero.ray_settings import RayConfig
 from aleazero.replay.ring import ReplayConfig
+from aleazero.rllib_settings import translated
 from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
+
+logger = logging.getLogger(__name__)
 
 PRESETS = ("quick", "standard", "strong")  # of every game; a game's own file may hold more
 NOT_SETTINGS = (  # variables with our prefix that mean something else
@@ -72,7 +76,8 @@ class RunConfig:
     search: SearchConfig = SearchConfig()
     selfplay: SelfPlayConfig = SelfPlayConfig()
     producers: ProducersConfig = ProducersConfig()
-    runtime: Literal["local", "ray"] = "local"  # ray: actors of a Ray cluster play and learn
+    # ray: actors of a Ray cluster play and learn; rllib: Ray's RLlib does, by PPO
+    runtime: Literal["local", "ray", "rllib"] = "local"
     ray: RayConfig = RayConfig()
     replay: ReplayConfig = ReplayConfig()
     targets: TargetConfig = TargetConfig()
@@ -95,6 +100,8 @@ class RunConfig:
             found.append(f"total_games is {self.total_games}; it must not be negative")
         if self.algorithm == "ppo":
             return found + self._ppo_problems()
+        if self.runtime == "rllib":
+            found.append(f"runtime is 'rllib', which learns by PPO; algorithm is {self.algorithm!r}")
         if self.selfplay.fast_simulations > self.search.max_simulations:
             found.append(
                 f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
@@ -153,13 +160,16 @@ class RunConfig:
             found.append("algorithm is 'ppo', which uses every row at once; replay.log must be false")
         if self.producers.workers:
             found.append(f"producers.workers is {self.producers.workers}; algorithm 'ppo' plays in threads: leave it 0")
-        if self.runtime != "local":
+        if self.runtime == "ray":
             found.append(
-                f"runtime is {self.runtime!r}; algorithm 'ppo' plays in threads of one process: leave it 'local'"
+                "runtime is 'ray'; algorithm 'ppo' plays in threads ('local'), or by RLlib's runners ('rllib')"
             )
+        elif self.runtime == "rllib":
+            found += self._rllib_problems()
         if self.learn.games_per_epoch or self.learn.ema:
             found.append("algorithm is 'ppo'; learn.games_per_epoch and learn.ema must be 0")
-        rows = self.selfplay.num_games * self.selfplay.moves_per_rollout
+        sources = max(self.ray.workers, 1) if self.runtime == "rllib" else 1
+        rows = sources * self.selfplay.num_games * self.selfplay.moves_per_rollout
         if rows < self.learn.batch_size:
             found.append(
                 f"learn.batch_size is {self.learn.batch_size}; an iteration has selfplay.num_games x "
@@ -167,6 +177,28 @@ class RunConfig:
             )
         if self.total_rows < rows:
             found.append(f"total_rows is {self.total_rows}; one rollout alone plays {rows}")
+        return found
+
+    def _rllib_problems(self) -> list[str]:
+        """What RLlib does without."""
+        model = self.model
+        found = []
+        if model.kind not in ("balatro", "balatro_rows"):
+            found.append(f"model.kind is {model.kind!r}; runtime 'rllib' has 'balatro' and 'balatro_rows'")
+        refused = {
+            "model.soft_policy": model.soft_policy,
+            "model.reply_policy": model.reply_policy,
+            "model.moves_left": model.moves_left,
+            "model.history": model.history,
+            "learn.weight_decay": self.learn.weight_decay,
+            "ppo.teacher": self.ppo.teacher,
+        }
+        found += [f"{name} is {value!r}; runtime 'rllib' does without it" for name, value in refused.items() if value]
+        if self.learn.accumulate > 1:
+            found.append(f"learn.accumulate is {self.learn.accumulate}; runtime 'rllib' needs 1")
+        if self.rewards.first_ante < LAST_ANTE:
+            first = self.rewards.first_ante
+            found.append(f"rewards.first_ante is {first}; runtime 'rllib' plays whole games: leave it {LAST_ANTE}")
         return found
 
     def problems_with(self, game: Game) -> list[str]:
@@ -212,8 +244,12 @@ def resolve(
     file: Path | None = None,
     assignments: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
+    note: Callable[[str], None] = logger.warning,
 ) -> RunConfig:
-    """The settings that a game, a preset, a file, the environment and assignments give together."""
+    """The settings that a game, a preset, a file, the environment and assignments give together.
+
+    `note` is told of names that are not ours.
+    """
     layers = []
     given = load_file(file) if file else None
     name = game or (given.values.get("game") if given else None)
@@ -227,6 +263,9 @@ def resolve(
         layers.append(given)
     layers.append(from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS))
     layers.append(parse_assignments(assignments))
+    layers, notes = translated(layers)
+    for told in notes:
+        note(told)
     return build(RunConfig, layers)
 
 

@@ -22,6 +22,7 @@ class RayConfig:
     inference_wait_ms: float = 2.0  # server: how long the first of them waits for others
     learner_gpu: float = 0.5  # the learner's share of a GPU, where the cluster has one
     inference_gpu: float = 0.5  # the inference server's
+    player_gpu: float = 0.0  # runtime rllib: the share of each of its environment runners
     gpu: Literal["auto", "yes", "no"] = "auto"  # yes: without a GPU in the cluster the run does not start
     object_store_gb: float = 0.0  # memory for what is under way, of a cluster of the run's own; 0: Ray decides
     spill_dir: str = ""  # where it goes when that is full; empty: Ray decides
@@ -32,7 +33,8 @@ class RayConfig:
         """What is wrong with it."""
         least = {
             "workers": 0, "groups": 1, "queue": 1, "sync_every": 0, "inference_rows": 1, "inference_wait_ms": 0,
-            "learner_gpu": 0, "inference_gpu": 0, "object_store_gb": 0, "restarts": 0, "linger_seconds": 30,
+            "learner_gpu": 0, "inference_gpu": 0, "player_gpu": 0, "object_store_gb": 0, "restarts": 0,
+            "linger_seconds": 30,
         }  # fmt: skip
         found = [
             f"{name} is {getattr(self, name)}; it must be at least {value}"

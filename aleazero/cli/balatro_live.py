@@ -9,7 +9,7 @@ from typing import Any
 
 from aleazero.bridges.advisor import Advisor
 from aleazero.bridges.balatrobot import LiveTable, Patience, play_live
-from aleazero.cli.main import print_json
+from aleazero.cli.answer import print_json
 from aleazero.cli.mcp import player_of
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import facts

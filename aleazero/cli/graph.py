@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from aleazero.cli.answer import print_json
 from aleazero.cli.common import table
-from aleazero.cli.main import print_json
 from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import facts
 from aleazero.games.balatro.embedding import FILE

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from aleazero.bridges.advisor import Advisor, split_player
 from aleazero.bridges.balatro_advice import Choose, baseline
-from aleazero.cli.main import print_json
+from aleazero.cli.answer import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError, MissingExtra
+from aleazero.host_players import is_network
+from aleazero.host_players import player_of as network_player
 
 if TYPE_CHECKING:
     from aleazero.bridges.balatro_table import Table
@@ -23,11 +25,9 @@ if TYPE_CHECKING:
 def player_of(text: str, runs: Path | None) -> Choose:
     """Who gives advice, or plays: a baseline or a run's network, perhaps with an advisor."""
     name, asked = split_player(text)
-    if name.startswith("run:"):
-        from aleazero.assemble_ppo import player_of as network
-
+    if is_network(name):
         keep_compiled_programs()
-        choose: Choose = network(name, runs)(0)
+        choose: Choose = network_player(name, "balatro", runs)(0)
     else:
         choose = baseline(name)
     return choose if asked is None else Advisor(choose, asked)

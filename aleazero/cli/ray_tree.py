@@ -13,7 +13,8 @@ from aleazero.cli.options import Json
 ray_app = App(name="ray", help="A Ray cluster of machines that you own: start its head, join it, look at it, leave it.")
 
 Runtime = Annotated[
-    Literal["local", "ray"] | None, Parameter(help="In this process, or by actors of a Ray cluster (runtime).")
+    Literal["local", "ray", "rllib"] | None,
+    Parameter(help="In this process, by actors of a Ray cluster, or by Ray's RLlib: PPO (runtime)."),
 ]
 _FIELDS = ("address", "local", "workers", "inference")
 

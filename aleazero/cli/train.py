@@ -38,14 +38,20 @@ def train(
     """Trains a new run."""
     use_every_core()
 
+    notes = dict[str, None]()  # each is said once
+
     def batch_size(more: list[str]) -> int:
-        return resolve(game, preset=preset, file=file, assignments=[*assignments, *more]).learn.batch_size
+        given = [*assignments, *more]
+        return resolve(game, preset=preset, file=file, assignments=given, note=notes.setdefault).learn.batch_size
 
     assignments = [*assignments, *flags.assignments(batch_size)]
-    config = resolve(game, preset=preset, file=file, assignments=assignments)
-    if config.runtime == "ray":
+    config = resolve(game, preset=preset, file=file, assignments=assignments, note=notes.setdefault)
+    for note in notes:
+        print(f"alea: {note}", file=sys.stderr)
+    if config.runtime != "local":
         compute_on("cpu")  # an accelerator is the learner's
-    config, told = with_num_games(config, preset, file, assignments)
+    # A profile is of play in one process.
+    config, told = (config, None) if config.runtime == "rllib" else with_num_games(config, preset, file, assignments)
     if told:
         print(f"alea: {told}", file=sys.stderr)
     if print_config:
@@ -77,7 +83,7 @@ def go_on(
     keep_compiled_programs()
     root = runs_root(runs)
     folder = active_run(root, name)
-    if folder.read_config().runtime == "ray":
+    if folder.read_config().runtime != "local":
         compute_on("cpu")
     finished = resume(str(folder.path), root, how, assignments, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, finished.folder.read_config(), runs, as_json, profile)

@@ -35,7 +35,7 @@ PROMISES, ENOUGH = 436, 7.0  # after the rows: of plays and discards; the number
 INPUTS = {"balatro": CARDS + JOKERS + STATE, "balatro_rows": STATE + sum(r * c for r, c in ROWS.values()) + PROMISES}
 
 # How many values of each column get a number of their own; 0: it is a quantity.
-_KINDS = {
+KINDS = {
     "hand": (2, 15, 4, 9, 5, 5, 2, 2, 2, 2, 0),
     "owned_jokers": (151, 5, 8, 6, 0, 0, 0, 2),
     "consumables": (53, 2, 0),
@@ -43,19 +43,15 @@ _KINDS = {
     "pack": (4, 151, 15, 4, 9, 5, 5, 8),
 }
 # Rows that are attended to, of those there may be: what few games ever have is scored with the table alone.
-_KEPT = {"hand": 10, "owned_jokers": 6, "consumables": 3, "shop": 9, "pack": 5}
-_TABLE_KINDS = {0: 6, 2: 3, 3: 32, 22: 40, 28: 8, 36: 14}  # the table's numbers that are names: phase, blind, boss, ...
+KEPT = {"hand": 10, "owned_jokers": 6, "consumables": 3, "shop": 9, "pack": 5}
+TABLE_KINDS = {0: 6, 2: 3, 3: 32, 22: 40, 28: 8, 36: 14}  # the table's numbers that are names: phase, blind, boss, ...
 
-_WEIGHING = 24  # units that weigh what a play promises
+WEIGHING = 24  # units that weigh what a play promises
 
 # Actions that are about one row, in the game's order: how many, whose rows, and the first of them.
-_SUBSET_PLACES = 8
+SUBSET_PLACES = 8
 SUBSETS = np.array(
-    [
-        [i in s for i in range(_SUBSET_PLACES)]
-        for size in range(1, 6)
-        for s in combinations(range(_SUBSET_PLACES), size)
-    ],
+    [[i in s for i in range(SUBSET_PLACES)] for size in range(1, 6) for s in combinations(range(SUBSET_PLACES), size)],
     np.float32,
 )  # [218, 8]
 ACTIONS: tuple[tuple[str, int, str | None, int], ...] = (
@@ -86,6 +82,7 @@ class ClassicNet(nn.Module):
 
     width: int  # of the trunk's two layers
     graph_width: int
+    graph: int  # numbers of a graph that the observation has: `graph_width` of them are seen
     heads: dict[str, Any]
     compute: Any
 
@@ -96,8 +93,9 @@ class ClassicNet(nn.Module):
         def dense(x: Array, size: int, name: str) -> Array:
             return nn.relu(nn.Dense(size, dtype=self.compute, name=name)(x))
 
-        cards, jokers, table, graph = jnp.split(observation, np.cumsum([CARDS, JOKERS, STATE]), axis=1)
-        graph, memory = graph[:, : self.graph_width], graph[:, self.graph_width :]
+        ends = np.cumsum([CARDS, JOKERS, STATE, self.graph])
+        cards, jokers, table, graph, memory = jnp.split(observation, ends, axis=1)
+        graph = graph[:, : self.graph_width]
         missing = self.graph_width - graph.shape[1]
         seen = [
             dense(dense(cards, 256, "cards_in"), 128, "cards_out"),
@@ -130,7 +128,7 @@ class RowsNet(nn.Module):
         whole = jnp.concatenate([_squash(table), *_names(table), deck, plays.max(1), memory], 1)
         rows = [nn.Dense(self.width, dtype=self.compute, name="table")(whole.astype(self.compute))[:, None]]
         there = [jnp.ones((batch, 1), bool)]
-        for name, kept in _KEPT.items():
+        for name, kept in KEPT.items():
             x = things[name][:, :kept]
             place = self.param(f"{name}_place", nn.initializers.normal(0.02), (x.shape[1], self.width))
             rows.append(self._embed(name, x) + place[None].astype(self.compute))
@@ -144,18 +142,18 @@ class RowsNet(nn.Module):
                 y
             )
         x = nn.LayerNorm(dtype=self.compute, name="norm")(x)
-        ends = np.cumsum([1, *_KEPT.values()])[:-1]
+        ends = np.cumsum([1, *KEPT.values()])[:-1]
         first, *parts = jnp.split(x, ends, axis=1)
         total = nn.relu(first[:, 0])
         output: Output = Heads(**{**self.heads, "num_actions": 0}, name="heads")(total, total)
-        logits = self._logits(total, dict(zip(_KEPT, parts, strict=True)), {"play": plays, "discard": discards})
+        logits = self._logits(total, dict(zip(KEPT, parts, strict=True)), {"play": plays, "discard": discards})
         return Output(logits=logits, value=output.value, moves_left=output.moves_left)
 
     def _embed(self, name: str, x: Array) -> Array:
         """A row as what its columns say: names as flags, so that gradients are products; `[B, rows, width]`."""
         seen = [
             _flags(x[:, :, column], kinds) if kinds else _squash(x[:, :, column])[..., None]
-            for column, kinds in enumerate(_KINDS[name])
+            for column, kinds in enumerate(KINDS[name])
         ]
         return nn.Dense(self.width, dtype=self.compute, name=name)(jnp.concatenate(seen, -1).astype(self.compute))
 
@@ -172,7 +170,7 @@ class RowsNet(nn.Module):
         def dense(x: Array, size: int, name: str) -> Array:
             return nn.Dense(size, dtype=jnp.float32, kernel_init=small, name=name)(x)
 
-        hand = parts["hand"][:, :_SUBSET_PLACES]
+        hand = parts["hand"][:, :SUBSET_PLACES]
         sizes = SUBSETS.sum(1).astype(int) - 1
         pairs = (SUBSETS[:, :, None] * SUBSETS[:, None, :]).reshape(len(SUBSETS), -1)
         found = []
@@ -181,8 +179,8 @@ class RowsNet(nn.Module):
             paired = jnp.einsum("bif,bjf->bij", ask, answer).reshape(hand.shape[0], -1)
             single = dense(hand, 1, f"{name}_card")[..., 0]
             size = dense(total, 5, f"{name}_size")[:, sizes]
-            seen = nn.Dense(_WEIGHING, dtype=self.compute, name=f"{name}_promise")(promised[name].astype(self.compute))
-            meant = nn.Dense(_WEIGHING, dtype=self.compute, name=f"{name}_meaning")(total)[:, None]
+            seen = nn.Dense(WEIGHING, dtype=self.compute, name=f"{name}_promise")(promised[name].astype(self.compute))
+            meant = nn.Dense(WEIGHING, dtype=self.compute, name=f"{name}_meaning")(total)[:, None]
             weighed = dense(nn.relu(seen + meant), 1, f"{name}_weight")[..., 0]
             found.append(single @ SUBSETS.T + paired @ pairs.T + size + weighed)
         for name, count, rows, first in ACTIONS:
@@ -207,7 +205,7 @@ def _squash(x: Array) -> Array:
 
 def _names(table: Array) -> list[Array]:
     """Those of the table's numbers that are names, each as flags."""
-    return [_flags(table[:, place], kinds) for place, kinds in _TABLE_KINDS.items()]
+    return [_flags(table[:, place], kinds) for place, kinds in TABLE_KINDS.items()]
 
 
 def _flags(x: Array, kinds: int) -> Array:

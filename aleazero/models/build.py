@@ -40,7 +40,6 @@ class ModelConfig:
     # a distribution over the game's outcomes, one number in [-1, 1], or points as a distribution over fixed numbers
     value: Literal["outcomes", "scalar", "twohot"] = "outcomes"
     history: int = 0  # mlp and Balatro's: earlier decisions of the game that are seen beside the one to be made
-    graph_width: int = 0  # balatro: numbers of a knowledge graph after the observation's own; without them zeros
     graph_width: int = 0  # balatro: room for numbers of a knowledge graph after the observation's own; else zeros
     # balatro: which numbers these are: the joker graph's, those of other jokers, random ones; none leaves zeros
     graph: Literal["none", "graph", "permuted", "random"] = "none"
@@ -144,7 +143,8 @@ class Model:
         }
         compute = jnp.dtype(_compute(config.compute))
         if config.kind == "balatro":
-            return balatro.ClassicNet(config.width, config.graph_width, heads, compute)
+            graph = balatro.GRAPH if config.graph != "none" else 0
+            return balatro.ClassicNet(config.width, config.graph_width, graph, heads, compute)
         if config.kind == "balatro_rows":
             return balatro.RowsNet(config.width, config.blocks, heads, compute)
         if not config.is_mlp(spec):

@@ -184,6 +184,13 @@ CATALOGUE: tuple[Metric, ...] = (
     _gauge("ray_waiting_slabs", "Slabs that wait for the learner", "ray", "waiting"),
     _counter("ray_lost_slabs_total", "Slabs that were gone with their player", "ray", "lost"),
     _gauge("ray_inference", "The inference server: rows a second, fill, latency", "ray", "inference", "figure"),
+    # Ray's RLlib.
+    _counter("rllib_iterations_total", "Iterations", "rllib", "iteration"),
+    _gauge("rllib_env_runners", "Environment runners that are well", "rllib", "env_runners"),
+    _counter("rllib_restarts_total", "Times one of them was started again", "rllib", "restarts"),
+    _gauge("rllib_sampling_seconds", "Time of an iteration in which runners play", "rllib", "sampling_seconds"),
+    _gauge("rllib_learning_seconds", "Time of an iteration in which the learner learns", "rllib", "learning_seconds"),
+    _gauge("rllib_best_reward", "Mean points of the games that proved the best weights", "rllib", "best_reward"),
     # Workers.
     _gauge("active_workers", "Workers that are alive", "workers", "active", "kind"),
     _gauge("queue_depth", "Rows that were sent and not taken yet", "workers", "queue_rows"),

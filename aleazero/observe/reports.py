@@ -171,6 +171,21 @@ class RayReport(Report):
 
 
 @dataclasses.dataclass(frozen=True)
+class RllibReport(Report):
+    """What RLlib did since the last report: means over iterations."""
+
+    kind: ClassVar[str] = "rllib"
+
+    iteration: int  # so far, earlier stretches of a resumed run included
+    env_runners: int  # that are well
+    restarts: int  # of them, in this stretch of the run
+    games: int  # that are over, in the whole run
+    sampling_seconds: float  # of an iteration: runners play
+    learning_seconds: float  # of an iteration: the learner learns
+    best_reward: float  # mean points of the games that proved the best weights; 0 before there are any
+
+
+@dataclasses.dataclass(frozen=True)
 class EvalReport(Report):
     """A match of the weights of this step."""
 

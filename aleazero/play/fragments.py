@@ -126,7 +126,7 @@ class FragmentPlay:
         `first` is the number of the first move in the life of the run; a game is won when ante `horizon` is beaten.
         With a teacher, its actions are played, and `log_prob` says nothing of them.
         """
-        tally = _Tally(horizon, teacher)
+        tally = Tally(horizon, teacher)
         for lanes in games if self.history else ():
             self.buffers.past[lanes.at] = lanes.past.rows  # type: ignore[index]
         asked = self._ask(weights, games[0], seed, first, 0)
@@ -169,7 +169,7 @@ class FragmentPlay:
         seed: int,
         number: int,
         t: int,
-        tally: _Tally,
+        tally: Tally,
     ) -> None:
         """Plays what was chosen, writes it down, and begins anew where a game is over."""
         game, buffers, places = self.game, self.buffers, lanes.numbers
@@ -214,7 +214,7 @@ class FragmentPlay:
         return np.asarray(_judge(self.evaluate, weights, lanes.past.beside(self.game.observe(states))))
 
 
-class _Tally:
+class Tally:
     """Sums over a fragment."""
 
     def __init__(self, horizon: int, teacher: Callable[[Any, int], np.ndarray] | None) -> None:
@@ -234,6 +234,7 @@ class _Tally:
         paid: np.ndarray,
         after: Mapping[str, np.ndarray],
     ) -> None:
+        """One move of some lanes."""
         over = ended | truncated
         self.entropy, self.uniform = self.entropy + float(entropy.sum()), self.uniform + float(uniform.sum())
         self.ended, self.truncated = self.ended + int(ended.sum()), self.truncated + int(truncated.sum())
@@ -247,6 +248,7 @@ class _Tally:
             self.antes += np.bincount(ante, minlength=ANTES)
 
     def played(self, rows: int) -> Played:
+        """Over so many decisions."""
         over = self.ended + self.truncated
         return Played(
             rows=rows,

@@ -60,6 +60,15 @@ def need_ray() -> None:
         raise MissingExtra("a run on Ray", "ray", "ray")
 
 
+def need_rllib() -> None:
+    """Says what has to be installed for a run by RLlib."""
+    needed = {"ray": "ray", "torch": "torch", "gymnasium": "gymnasium", "pandas": "pandas", "pyarrow": "pyarrow"}
+    needed |= {"tree": "dm-tree", "lz4": "lz4", "ormsgpack": "ormsgpack"}
+    missing = [package for module, package in needed.items() if find_spec(module) is None]
+    if missing:
+        raise MissingExtra("a run by RLlib", ", ".join(missing), "rllib")
+
+
 def journal_alone(config: RunConfig, folder: RunFolder, root: Path, quiet: bool, sends: bool = True) -> Fanout:
     """The journal, and how busy this machine is: for a process whose reports another one shows and sends."""
     fanout = Fanout([JsonlSink(folder.metrics_file)])

@@ -5,7 +5,7 @@ Knows the parts of such a run and what of them belongs into checkpoints and repo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,9 @@ from aleazero.runtimes.ppo_play import DevicePlay, HostPlay
 class PpoDigest:
     """Numbers since the last report of a PPO run."""
 
-    def __init__(self, parts: PpoParts) -> None:
-        self._config = parts.config
+    def __init__(self, parts: PpoParts, memory: Callable[[], int] | None = None) -> None:
+        """`memory` says what the run holds, where that is more than this process."""
+        self._config, self._memory = parts.config, memory or resident_bytes
         self.games = 0
         self._clear()
 
@@ -143,7 +144,7 @@ class PpoDigest:
             antes={str(ante): float(share) for ante, share in enumerate(shares) if share},
             horizon=plays[-1].horizon,
             rewards={name: float(np.mean([play.terms[name] for play in plays])) for name in plays[-1].terms},
-            memory_bytes=resident_bytes(),
+            memory_bytes=self._memory(),
             memory_cap_bytes=int(self._config.ppo.memory_gb * 2**30),
         )
 

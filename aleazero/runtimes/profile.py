@@ -93,3 +93,13 @@ def in_words(shares: dict[str, float], file: Path) -> list[str]:
         f"trace: {events} (open it in https://ui.perfetto.dev)",
         f"       or: tensorboard --logdir {root} (pip install tensorboard xprof)",
     ]
+
+
+def operations_in_words(report: ProfileReport) -> list[str]:
+    """The same of PyTorch's profile: the operations that took longest."""
+    top = [f"       {seconds:8.3f} s  {name}" for name, seconds in report.kernels.items()]
+    return [
+        f"time:  {report.device_share:.1%} of {report.wall_seconds:.2f} s in PyTorch; what took longest:",
+        *top,
+        f"trace: {report.trace} (open it in https://ui.perfetto.dev)",
+    ]

@@ -31,11 +31,12 @@ from aleazero.observe.reports import EvalReport, ProfileReport
 from aleazero.observe.sink import Fanout
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
-from aleazero.runtimes.desk import need_extras, need_ray, open_sinks, register
+from aleazero.runtimes.desk import need_extras, need_ray, need_rllib, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
-from aleazero.runtimes.profile import in_words
+from aleazero.runtimes.profile import in_words, operations_in_words
+from aleazero.runtimes.rllib_memory import need_memory
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,12 @@ def resume(
 def _train(
     parts: Parts | PpoParts, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
 ) -> Finished:
-    """In this process, or on Ray."""
+    """In this process, on Ray, or by its RLlib."""
+    if parts.config.runtime == "rllib":
+        from aleazero.runtimes.rllib.runtime import train_by_rllib
+
+        assert isinstance(parts, PpoParts)
+        return train_by_rllib(parts, folder, root, how, until, quiet)
     if parts.config.runtime == "ray":
         from aleazero.runtimes.ray.runtime import train_on_ray
 
@@ -120,7 +126,10 @@ def where_time_went(finished: Finished) -> list[str]:
             f"--profile: run {finished.folder.name!r} ended before there was anything to measure: its first update "
             "comes when replay.min_rows rows are ready; raise total_rows (or --seconds), or lower replay.min_rows"
         )
-    return in_words(finished.profile.shares, Path(finished.profile.trace))
+    report = finished.profile
+    if Path(report.trace).suffix == ".json":
+        return operations_in_words(report)
+    return in_words(report.shares, Path(report.trace))
 
 
 def plot_run(folder: RunFolder) -> Path:
@@ -134,8 +143,13 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     need_extras(config.observe)
     if config.runtime == "ray":
         need_ray()
+    if config.runtime == "rllib":
+        need_rllib()
     if config.algorithm == "ppo":
-        return build_ppo_parts(config, root)
+        ppo_parts = build_ppo_parts(config, root)
+        if config.runtime == "rllib":
+            need_memory(config, ppo_parts.game.spec)
+        return ppo_parts
     parts = build_parts(config, root=root)
     problems = []
     for opponent in config.evaluate.opponents:  # or else a misspelt one would end the run at its first match

@@ -22,7 +22,15 @@ from aleazero.core.errors import MissingExtra
 from aleazero.observe.catalogue import CATALOGUE, MOST_SERIES, metric_of
 from aleazero.observe.endpoint import Endpoint, EndpointError
 from aleazero.observe.prometheus import PATH, PrometheusSink
-from aleazero.observe.reports import EvalReport, HardwareReport, RayReport, WorkerReport, WorkersReport, report_of
+from aleazero.observe.reports import (
+    EvalReport,
+    HardwareReport,
+    RayReport,
+    RllibReport,
+    WorkerReport,
+    WorkersReport,
+    report_of,
+)
 from aleazero.observe.targets import Target, TargetServer, write_targets
 from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
@@ -77,11 +85,18 @@ def alone() -> EvalReport:
     return examples.match(details={"mean_ante": 1.5, "ante1_clear": 0.25})
 
 
+def by_rllib() -> RllibReport:
+    where = {"step": 1, "rows": 2, "seconds": 3.0}
+    counts = {"iteration": 7, "env_runners": 2, "restarts": 1, "games": 40}
+    times = {"sampling_seconds": 2.0, "learning_seconds": 1.0}
+    return RllibReport(**where, **counts, **times, best_reward=0.5)  # type: ignore[arg-type]
+
+
 def every_report() -> list:
     return [
         *(examples.run(), examples.selfplay(), examples.learn(), examples.replay(), alone()),
         *(examples.producers(), examples.ppo()),
-        *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker(), on_ray()),
+        *(examples.checkpoint(), examples.alarm(), hardware(), workers(), worker(), on_ray(), by_rllib()),
     ]
 
 

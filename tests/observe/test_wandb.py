@@ -74,7 +74,7 @@ def test_an_offline_run_holds_every_number_and_goes_on_under_its_id(
 ) -> None:
     for variable in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_DIR"):
         monkeypatch.delenv(variable, raising=False)
-    reports = [examples.learn(step=3, loss=0.25), examples.match(step=4)]
+    reports = [examples.learn(step=3, loss=0.25), examples.match(step=4), examples.ppo(step=4, win_rate=0.125)]
     send(tmp_path, *reports, examples.run(status="stopped"))
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     entries, settings, code = history(file)
@@ -84,6 +84,9 @@ def test_an_offline_run_holds_every_number_and_goes_on_under_its_id(
     assert learned["step"] == 3
     assert {key: value for key, value in learned.items() if key.startswith("learn/")} == reports[0].metrics()
     assert played["eval/random/score"] == 0.75
+    followed = entries[2]
+    assert followed["ppo/win_rate"] == 0.125
+    assert {"ppo/games_per_hour", "ppo/mean_ante"} <= followed.keys()
     first = json.loads((tmp_path / "wandb.json").read_text())["backend"]["id"]
     assert first in file.name
     send(tmp_path, examples.learn(step=5), examples.run(status="failed"))

@@ -48,7 +48,7 @@ def test_networks_know_the_games_ranges_and_rows():
         "balatro": Balatro().spec.observation_shape[0],
         "balatro_rows": Balatro(rows=True).spec.observation_shape[0],
     } == networks.INPUTS
-    for name, kinds in networks._KINDS.items():
+    for name, kinds in networks.KINDS.items():
         columns = entities.ENTITIES[name][1]
         assert len(kinds) == len(columns)
         for kind, (_, least, most) in zip(kinds, columns, strict=True):

@@ -1,0 +1,77 @@
+"""The vector environment: the game's own rules, masks, rewards, and a new game where one is over."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aleazero.host_players import host_game
+from aleazero.play.rewards import RewardConfig
+from aleazero.runtimes.rllib.env import GamesEnv, make_env
+from aleazero.runtimes.rllib.module import LEGAL, SEEN
+
+
+def games(num_envs: int = 8, seed: int = 0, **rewards: float) -> GamesEnv:
+    return GamesEnv(host_game("balatro", "balatro_rows"), num_envs, RewardConfig(**rewards), 0.99, [seed])
+
+
+def chosen(observation: dict[str, np.ndarray], random: np.random.Generator) -> np.ndarray:
+    legal = observation[LEGAL]
+    return (random.random(legal.shape) * legal).argmax(-1)
+
+
+def test_games_go_on_and_begin_anew_and_everything_is_counted() -> None:
+    env, random = games(), np.random.default_rng(0)
+    observation, _ = env.reset()
+    assert env.observation_space.contains(observation)
+    over, ends, rewards, rows = np.zeros(8, bool), 0, 0.0, 0
+    for _ in range(120):
+        before = over
+        observation, paid, ended, truncated, info = env.step(chosen(observation, random))
+        over = ended | truncated
+        assert observation[SEEN].shape == (8, 641)
+        assert info == {}
+        assert not (over & before).any()  # its step was the reset
+        assert (paid[before] == 0).all()
+        assert observation[LEGAL][~over].any(-1).all()
+        ends, rewards, rows = ends + int(over.sum()), rewards + float(paid.sum()), rows + int((~before).sum())
+    sums = env.take_sums()
+    assert ends > 5
+    assert (sums["ended"], sums["rows"]) == (ends, rows)
+    assert sums["term_points"] == rewards
+    assert sum(sums[f"ante_{ante}"] for ante in range(13)) == ends
+    assert env.take_sums()["rows"] == 0
+
+
+def test_which_games_are_played_follows_from_the_seed() -> None:
+    one, same, other = (games(seed=seed).reset()[0][SEEN] for seed in (3, 3, 4))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+def test_potentials_are_paid_while_a_game_lasts() -> None:
+    plain, shaped = games(), games(money=1.0)
+    random = np.random.default_rng(0)
+    observation = plain.reset()[0]
+    shaped.reset()
+    for _ in range(20):
+        actions = chosen(observation, random)
+        observation, paid, *_ = plain.step(actions)
+        more = shaped.step(actions)[1]
+    assert "term_money" in shaped.take_sums()
+    assert (paid != more).any()
+
+
+def test_rllib_makes_them_with_one_thread() -> None:
+    told = {
+        "game": "balatro",
+        "kind": "balatro",
+        "graph": "none",
+        "rewards": {},
+        "gamma": 0.9,
+        "seed": [1, 2],
+        "num_envs": 3,
+    }
+    env = make_env(told)
+    assert env.num_envs == 3
+    assert env.game.threads == 1  # type: ignore[attr-defined]
+    assert env.reset()[0][SEEN].shape == (3, 1458)
