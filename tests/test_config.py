@@ -28,10 +28,12 @@ from aleazero.search.reuse import Reusing
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 ON_THE_HOST = ("balatro",)  # not searched by trees of ours
-FURTHER = {  # presets that not every game has
+FURTHER = {
+    "tictactoe": {"ppo"},  # presets that not every game has
     "backgammon": ("alphazero", "classic"),
     "balatro": ("classic", "tuned"),
     "chess": ("demo",),
+    "tictactoe": ("ppo",),
 }
 FAMILIES = ("gym",)  # of games by a prefix
 
@@ -95,14 +97,14 @@ def test_presets_of_one_game_are_larger_and_larger() -> None:
 
 def test_an_unknown_preset_is_named_with_the_nearest() -> None:
     with pytest.raises(
-        UnknownName, match=r"unknown preset 'quik': did you mean 'quick'\? known: quick, standard, strong"
+        UnknownName, match=r"unknown preset 'quik': did you mean 'quick'\? known: ppo, quick, standard, strong"
     ):
         preset_layer("tictactoe", "quik")
 
 
 def test_a_game_may_have_presets_that_others_have_not() -> None:
     assert resolve("backgammon", preset="alphazero", environ={}).search.reuse
-    with pytest.raises(UnknownName, match=r"unknown preset 'alphazero': known: quick, standard, strong$"):
+    with pytest.raises(UnknownName, match=r"unknown preset 'alphazero': known: ppo, quick, standard, strong$"):
         preset_layer("pig", "alphazero")
     with pytest.raises(
         UnknownName, match=r"did you mean 'alphazero'\? known: alphazero, classic, quick, standard, strong$"

@@ -115,7 +115,7 @@ class GamesEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore]
 
 
 def make_env(context: Mapping[str, Any]) -> gymnasium.vector.VectorEnv:
-    """What RLlib makes environments by: `game`, `kind`, `graph`, `rewards`, `gamma`, `seed`, and what it adds itself."""
+    """What RLlib makes environments by: `game`, `kind`, `graph`, `rewards`, `gamma`, `seed`, and what it adds."""
     from aleazero.host_players import host_game
 
     game = host_game(context["game"], context["kind"], context["graph"])

@@ -88,13 +88,15 @@ def test_a_card_counts_wherever_it_lies():
     seen = game.observe(game.step_batch(game.init_batch(SEEDS[:1]), np.array([actions.A_SELECT_BLIND])))
     hand = seen[:, 50 : 50 + 24 * 11].reshape(1, 24, 11).copy()
     hand[:, [0, 3]] = hand[:, [3, 0]]
-    other = np.concatenate([seen[:, :50], hand.reshape(1, -1), seen[:, 50 + 24 * 11 :]], 1)
-    apply = jax.jit(model.apply)
-    one, two = (np.asarray(apply(weights, jnp.asarray(x)).logits[0]) for x in (seen, other))
     subset = {tuple(row): i for i, row in enumerate(networks.SUBSETS.astype(int))}
     swapped = networks.SUBSETS.astype(int).copy()
     swapped[:, [0, 3]] = swapped[:, [3, 0]]
     moved = [subset[tuple(row)] for row in swapped]
+    promised = seen[:, -2 * len(moved) :].reshape(1, 2, -1)[:, :, np.argsort(moved)].reshape(1, -1)
+    kept = seen[:, 50 + 24 * 11 : -2 * len(moved)]
+    other = np.concatenate([seen[:, :50], hand.reshape(1, -1), kept, promised], 1)
+    apply = jax.jit(model.apply)
+    one, two = (np.asarray(apply(weights, jnp.asarray(x)).logits[0]) for x in (seen, other))
     np.testing.assert_allclose(two[moved], one[: len(moved)], atol=1e-5)
     assert np.abs(one[:8] - one[0]).max() > 1e-6
 
@@ -105,10 +107,14 @@ def test_a_graphs_numbers_are_zeros_without_a_graph():
     seen = jnp.ones((1, 1458))
     weights = jax.jit(wide.init)(jax.random.key(0))
     assert weights["trunk_0"]["kernel"].shape[0] == 128 + 256 + 50 + 4
-    padded = jnp.concatenate([seen, jnp.zeros((1, 4))], 1)
-    np.testing.assert_array_equal(wide.apply(weights, seen).logits, wide.apply(weights, padded).logits)
-    said = wide.apply(weights, jnp.concatenate([seen, jnp.ones((1, 4))], 1)).logits
-    assert float(jnp.abs(said - wide.apply(weights, seen).logits).max()) > 0
+    told = build_model(
+        ModelConfig(kind="balatro", width=16, graph_width=4, graph="graph", value="twohot"), Balatro(graph="graph").spec
+    )
+    silent = wide.apply(weights, seen).logits
+    for places, heard in ((slice(0), False), (slice(4), True), (slice(4, 128), False)):
+        numbers = jnp.zeros((1, 128)).at[:, places].set(1.0)
+        said = told.apply(weights, jnp.concatenate([seen, numbers], 1)).logits
+        assert bool((said != silent).any()) is heard
     with pytest.raises(ConfigError, match="graph_width"):
         build_model(ModelConfig(kind="mlp", graph_width=4, value="twohot"), spec)
 
