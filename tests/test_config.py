@@ -28,8 +28,7 @@ from aleazero.search.reuse import Reusing
 FOLDER = Path(str(resources.files("aleazero"))) / "presets"
 FILES = sorted(path.stem for path in FOLDER.glob("*.toml"))
 ON_THE_HOST = ("balatro",)  # not searched by trees of ours
-FURTHER = {
-    "tictactoe": {"ppo"},  # presets that not every game has
+FURTHER = {  # presets that not every game has
     "backgammon": ("alphazero", "classic"),
     "balatro": ("classic", "tuned"),
     "chess": ("demo",),

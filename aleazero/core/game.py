@@ -68,6 +68,9 @@ class GameSpec:
     num_chance_outcomes: int = 0  # C; 0 unless chance is "explicit"
     afterstate_values: bool = False  # networks may be evaluated at chance states
     phase_input: int | None = None  # a flag among the observation's numbers, which of two phases it is
+    # every action as a move on the observation's board: source, target (row by row), and which of those it is that have
+    # both in common; empty where actions are no such moves
+    moves: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         problems = []
@@ -81,6 +84,8 @@ class GameSpec:
             problems.append(f"chance is {self.chance!r} but num_chance_outcomes is {self.num_chance_outcomes}")
         if self.outcomes and max(abs(o.points) for o in self.outcomes) <= 0:
             problems.append("every outcome has zero points")
+        if self.moves and len(self.moves) != self.num_actions:
+            problems.append(f"moves has {len(self.moves)} entries; num_actions is {self.num_actions}")
         if problems:
             raise GameContractError("spec", f"game {self.name!r}: " + "; ".join(problems))
 

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import re
-from typing import Literal
+from typing import Any, Literal
 
 import flax.linen as nn
 import jax
@@ -135,7 +135,7 @@ class Model:
     def _plain(self) -> nn.Module:
         """The architecture, for one observation at a time."""
         config, spec = self.config, self.spec
-        heads = {
+        heads: dict[str, Any] = {
             "num_actions": spec.num_actions if config.policy else 0,
             "num_outcomes": {"outcomes": len(spec.outcomes), "scalar": 0, "twohot": twohot.NUM_BINS}[config.value],
             "extra": tuple(n for n, on in (("soft", config.soft_policy), ("reply", config.reply_policy)) if on),
@@ -148,6 +148,7 @@ class Model:
         if config.kind == "balatro_rows":
             return balatro.RowsNet(config.width, config.blocks, heads, compute)
         if not config.is_mlp(spec):
+            heads["moves"] = spec.moves
             return ResidualCNN(config.width, config.blocks, config.pooling_every, config.head_width, heads, compute)
         inputs = compute if config.coarse_inputs else jnp.dtype(jnp.float32)
         whole = ResidualMLP(config.width, config.blocks, heads, compute, inputs)

@@ -11,6 +11,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.core.records import Output
@@ -28,21 +29,51 @@ class Heads(nn.Module):
     num_outcomes: int  # 0: one number in [-1, 1]
     extra: tuple[str, ...]  # further policy heads: "soft", "reply"
     moves_left: bool = False  # a head for how long the game still lasts
+    moves: tuple[tuple[int, int, int], ...] = ()  # actions as moves on a board: source, target, which of these
 
     @nn.compact
     def __call__(self, policy: Array, value: Array) -> Output:
-        """`policy` and `value` are the features `[B, F]` of each."""
+        """`policy` and `value` are the features `[B, F]` of each; with moves `policy` is `[B, rows, columns, F]`."""
 
         def dense(size: int, features: Array, name: str) -> Array:
             return nn.Dense(size, dtype=jnp.float32, kernel_init=_SMALL, name=name)(features)
 
+        def actions(name: str) -> Array:
+            if self.moves:
+                return MoveLogits(self.moves, name=name)(policy)
+            return dense(self.num_actions, policy, name)
+
         scores = dense(self.num_outcomes or 1, value, "value")
         left = MOVES * jax.nn.softplus(dense(1, value, "moves_left"))[:, 0] if self.moves_left else None
         return Output(
-            logits=dense(self.num_actions, policy, "policy") if self.num_actions else None,
+            logits=actions("policy") if self.num_actions else None,
             value=scores if self.num_outcomes else jnp.tanh(scores),
             moves_left=left,
-            **{name: dense(self.num_actions, policy, name) for name in self.extra},
+            **{name: actions(name) for name in self.extra},
+        )
+
+
+class MoveLogits(nn.Module):
+    """A move's logit by how well its source and its target go together, and by what its target says of its kind.
+
+    So what is learned of a move holds wherever on the board it is made, and few numbers are needed.
+    """
+
+    moves: tuple[tuple[int, int, int], ...]  # source, target, kind
+
+    @nn.compact
+    def __call__(self, board: Array) -> Array:
+        """`[B, rows, columns, F]` features; `[B, A]` logits."""
+        squares = board.reshape(board.shape[0], -1, board.shape[-1]).astype(jnp.float32)
+        source, target, kind = np.array(self.moves).T
+        width, kinds = board.shape[-1], int(kind.max()) + 1
+        ask = nn.Dense(width, name="source")(squares)
+        answer = nn.Dense(width, kernel_init=_SMALL, name="target")(squares)
+        pairs = jnp.einsum("bsf,btf->bst", ask, answer) / width**0.5
+        wanted = nn.Dense(kinds, kernel_init=_SMALL, name="kind")(squares)
+        flat = (board.shape[0], -1)
+        return (
+            pairs.reshape(flat)[:, source * squares.shape[1] + target] + wanted.reshape(flat)[:, target * kinds + kind]
         )
 
 
@@ -111,7 +142,9 @@ class ResidualCNN(nn.Module):
             x = x + conv(self.width, 3, f"out_{i}", kernel_init=_ZERO)(nn.relu(y))
         x = nn.relu(nn.LayerNorm(dtype=self.compute, name="norm")(x))
         flat = (x.shape[0], -1)
-        policy = nn.relu(conv(self.head_width, 1, "policy_planes")(x)).reshape(flat)
+        by_moves = bool(self.heads["moves"])
+        policy = nn.relu(conv((1 + by_moves) * self.head_width, 1, "policy_planes")(x))
+        policy = policy if by_moves else policy.reshape(flat)
         value = nn.relu(conv(self.head_width, 1, "value_planes")(x)).reshape(flat)
         value = nn.relu(nn.Dense(2 * self.head_width, dtype=self.compute, name="value_hidden")(value))
         return Heads(**self.heads, name="heads")(policy, value)

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from aleazero.core.errors import ConfigError
+from aleazero.core.errors import ConfigError, GameContractError
 from aleazero.core.game import WIN_DRAW_LOSS, GameSpec, Outcome
 from aleazero.core.records import Output, Prediction
 from aleazero.models.build import Model, ModelConfig, build_model
-from aleazero.models.networks import ResidualCNN, ResidualMLP
+from aleazero.models.networks import MoveLogits, ResidualCNN, ResidualMLP
 
 SIX = tuple(Outcome(f"{points:+}", float(points)) for points in (1, 2, 3, -1, -2, -3))
 KEY = jax.random.key(3)
@@ -489,3 +489,29 @@ def test_a_head_for_the_moves_that_are_left() -> None:
         dataclasses.replace(TINY, kind="mlp", moves_left=True, second_width=3), dataclasses.replace(spec, phase_input=4)
     )
     assert two.apply(two.init(KEY), seen).moves_left.shape == (6,)
+
+
+def test_moves_are_judged_by_their_squares() -> None:
+    """Each logit from its own source, target and kind; a move elsewhere whose squares look alike is worth the same."""
+    moves = ((0, 5, 0), (5, 0, 0), (0, 5, 1), (2, 3, 1), (11, 4, 0))
+    spec = dataclasses.replace(BOARD, num_actions=len(moves), max_legal=len(moves), moves=moves)
+    network = build_model(dataclasses.replace(TINY, kind="cnn", soft_policy=True), spec)
+    weights, seen = shaken(network), observations(spec, 3)
+    found = MoveLogits(moves).apply({"params": weights["heads"]["policy"]}, features := _features(8))
+    squares, own = np.asarray(features).reshape(2, 12, 8), jax.device_get(weights["heads"]["policy"])
+    ask, answer, kinds = (squares @ own[name]["kernel"] + own[name]["bias"] for name in ("source", "target", "kind"))
+    for action, (source, target, kind) in enumerate(moves):
+        pair = (ask[:, source] * answer[:, target]).sum(-1) / 8**0.5
+        np.testing.assert_allclose(found[:, action], pair + kinds[:, target, kind], rtol=1e-4, atol=1e-5)
+    output = compiled(network, "apply")(weights, seen)
+    assert output.logits.shape == output.soft.shape == (3, 5)
+    assert bool((output.logits != output.soft).all())
+
+
+def _features(width: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(3).normal(size=(2, 4, 3, width)), jnp.float32)
+
+
+def test_a_game_names_a_move_for_every_action_or_for_none() -> None:
+    with pytest.raises(GameContractError, match="moves has 1 entries; num_actions is"):
+        dataclasses.replace(BOARD, moves=((0, 1, 0),))

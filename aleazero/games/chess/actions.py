@@ -44,6 +44,7 @@ def _under() -> list[tuple[int, int, int]]:
 
 MOVES = tuple(_plain() + _under())  # source, target, promotion (a code of `board.py`, or 0)
 NUM_ACTIONS = len(MOVES)
+ON_BOARD = tuple((source, target, (0, *UNDER).index(kind)) for source, target, kind in MOVES)
 ACTION_OF = {move: action for action, move in enumerate(MOVES)}
 
 _DECODED = np.array([source | target << 6 | kind << 12 for source, target, kind in MOVES], np.int32)

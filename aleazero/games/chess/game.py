@@ -73,6 +73,7 @@ class Chess(Game):
             observation_shape=(8, 8, encode.planes_seen(history)),
             outcomes=WIN_DRAW_LOSS,
             max_plies=MAX_PLIES,
+            moves=actions.ON_BOARD,
         )
         self.position_key = _position_key
         self.past_keys = _past_keys

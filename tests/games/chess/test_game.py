@@ -206,3 +206,16 @@ def test_insufficient_material_is_what_python_chess_says():
                 if not board.is_valid() or not any(board.legal_moves):
                     continue
                 assert bool(parse(board.fen()).terminated) == board.is_insufficient_material(), board.fen()
+
+
+@pytest.mark.parametrize("text", [STARTPOS, KIWIPETE, KIWIPETE.replace(" w ", " b ")])
+def test_networks_see_pieces_where_their_moves_begin(text: str):
+    """Squares of `GameSpec.moves` are the observation's, whoever is to move; targets hold none of the mover's."""
+    state = parse(text)
+    own = np.asarray(single("observe")(state))[..., :6].sum(-1).reshape(-1)
+    listed = np.asarray(single("legal_list")(state))
+    legal = listed[listed >= 0]
+    assert len(legal) >= 20
+    for source, target, kind in (GAME.spec.moves[action] for action in legal):
+        assert (own[source], own[target], kind) == (1, 0, 0)
+    assert {kind for _, _, kind in GAME.spec.moves} == {0, 1, 2, 3}
