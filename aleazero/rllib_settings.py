@@ -58,14 +58,15 @@ def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
         return list(layers), []
     found, notes = [], []
     batch: Any = None
+    after = 0  # layers up to the one that says how large a batch is; later ones may still say otherwise
     for layer in layers:
         values, given = _parted(layer)
-        for name in _BATCH:
-            batch = given.pop(name, batch)
+        for name in [name for name in _BATCH if name in given]:
+            batch, after = given.pop(name), len(found) + 1
         for name, value in given.items():
-            for path in NAMES[name]:
-                _place(values, path.split("."), value)
-            notes.append(f"{name} is {' and '.join(NAMES[name])} here: {value}")
+            placed = [path for path in NAMES[name] if _place(values, path.split("."), value)]
+            if placed:
+                notes.append(f"{name} is {' and '.join(placed)} here: {value}")
         found.append(Layer(layer.origin, values, layer.text))
     if batch is not None:
         runners = runners_of(_whole(_last(found, "ray.workers") or 0, "ray.workers"))
@@ -76,7 +77,7 @@ def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
                 f"{_BATCH[0]} is {batch}; {runners} runners of {games} games play {runners * games} rows at least "
                 "in an iteration: lower ray.workers or selfplay.num_games"
             )
-        found.append(Layer(_BATCH[0], {"selfplay": {"moves_per_rollout": moves}}))
+        found.insert(after, Layer(_BATCH[0], {"selfplay": {"moves_per_rollout": moves}}))
         notes.append(
             f"{_BATCH[0]} {batch} is selfplay.moves_per_rollout here: {moves}, in each of {games} games of {runners} "
             "runners"
@@ -101,13 +102,16 @@ def _copy(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
-def _place(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def _place(values: dict[str, Any], path: Sequence[str], value: Any) -> bool:
+    """Whether it was put there: what our own name says in the same layer stands."""
     for part in path[:-1]:
         inner = values.setdefault(part, {})
         if not isinstance(inner, dict):
             raise ConfigError(f"{part} is {inner!r}; it must be a table")
         values = inner
+    new = path[-1] not in values
     values.setdefault(path[-1], value)
+    return new
 
 
 def _last(layers: Sequence[Layer], path: str) -> Any:

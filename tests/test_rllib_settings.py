@@ -38,6 +38,16 @@ def test_a_file_may_have_a_table_of_them(tmp_path: Path) -> None:
     assert len(notes) == 2
 
 
+def test_what_is_said_later_stands(tmp_path: Path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text("train_batch_size = 2400\nnum_workers = 3\n[selfplay]\nnum_games = 8\n")
+    assert settings(file=file)[0].selfplay.moves_per_rollout == 100
+    assert settings("selfplay.moves_per_rollout=64", file=file)[0].selfplay.moves_per_rollout == 64
+    file.write_text("num_workers = 3\n[ray]\nworkers = 2\n")
+    config, notes = settings(file=file)
+    assert (config.ray.workers, notes) == (2, [])
+
+
 def test_what_is_unknown_or_too_small_is_said() -> None:
     with pytest.raises(ConfigError, match="did you mean 'num_workers'"):
         settings("rllib.num_worker=2")

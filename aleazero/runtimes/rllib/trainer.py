@@ -11,6 +11,7 @@ import tempfile
 from typing import Any
 
 import numpy as np
+import ray
 import torch
 from ray.exceptions import RayError
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
@@ -25,7 +26,7 @@ from aleazero.core.records import Weights
 from aleazero.play.fragments import ANTES, Played
 from aleazero.play.rewards import LAST_ANTE
 from aleazero.rllib_settings import runners_of
-from aleazero.runtimes.ray.cluster import has_gpu
+from aleazero.runtimes.ray.cluster import ClusterError, has_gpu
 from aleazero.runtimes.rllib.env import make_env
 from aleazero.runtimes.rllib.learner import MODULE, BalatroLearner, Learned, Rates
 from aleazero.runtimes.rllib.module import NETWORK, BalatroModule
@@ -37,6 +38,7 @@ SUMS = "alea"  # the key of what environments say, among RLlib's results
 _SAMPLING, _LEARNING = "env_runner_sampling_timer", "learner_update_timer"
 _GAMES = "alea-games"  # the environments, by the name that RLlib knows them
 _PREFIX = "network."  # of a weight's name in the module
+_STUCK_SECONDS = 600.0  # of a rollout: whoever takes longer is started again
 _PROBE_SECONDS = 30.0  # for a runner to say that it is well
 
 
@@ -93,7 +95,7 @@ def settings_of(parts: PpoParts, runners: int, first_row: int, gpu: bool) -> PPO
         num_gpus_per_env_runner=config.ray.player_gpu,
         rollout_fragment_length=play.moves_per_rollout,
         gym_env_vectorize_mode="vector_entry_point",
-        sample_timeout_s=None,
+        sample_timeout_s=_STUCK_SECONDS,
         update_worker_filter_stats=False,
     )
     asked.learners(
@@ -145,13 +147,30 @@ class Trainer:
         """Starts the runners; games are those that follow so many rows."""
         for name in ("ray", "ray.rllib"):  # advice that is not the user's to take
             logging.getLogger(name).setLevel(logging.ERROR)
-        gpu = has_gpu(self._parts.config.ray) and torch.cuda.is_available()
+        gpu = self._check_resources()
         settings = settings_of(self._parts, self.runners, first_row, gpu)
         try:
             self._algorithm = settings.build_algo()
         except (RayError, IndexError) as error:  # the latter where no runner answers
             raise RunnersFailed(f"RLlib's environment runners could not be started: {error}") from error
         self._algorithm.set_state({"training_iteration": iteration})
+
+    def _check_resources(self) -> bool:
+        """Whether the learner has a GPU; raises where the cluster has not what runners need: RLlib would wait for it."""
+        asked, there = self._parts.config.ray, ray.cluster_resources()
+        gpu = has_gpu(asked)
+        if gpu and not torch.cuda.is_available():
+            if asked.gpu == "yes":
+                raise ClusterError("ray.gpu is 'yes', and this PyTorch is for the CPU alone: install one with CUDA")
+            gpu = False
+        wanted = {"CPU": float(self.runners), "GPU": self.runners * asked.player_gpu + gpu}
+        for kind, count in wanted.items():
+            if count > there.get(kind, 0.0):
+                raise ClusterError(
+                    f"{self.runners} runners need {count:g} {kind}s, and the cluster has {there.get(kind, 0.0):g}: "
+                    "lower ray.workers or ray.player_gpu"
+                )
+        return gpu
 
     @property
     def is_open(self) -> bool:
