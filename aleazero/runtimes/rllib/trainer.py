@@ -156,7 +156,7 @@ class Trainer:
         self._algorithm.set_state({"training_iteration": iteration})
 
     def _check_resources(self) -> bool:
-        """Whether the learner has a GPU; raises where the cluster has not what runners need: RLlib would wait for it."""
+        """Whether the learner has a GPU; raises where runners need what is not there: RLlib would wait for it."""
         asked, there = self._parts.config.ray, ray.cluster_resources()
         gpu = has_gpu(asked)
         if gpu and not torch.cuda.is_available():
