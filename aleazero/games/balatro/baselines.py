@@ -100,10 +100,23 @@ def _put(target: Any, source: Any) -> None:
 
 @jit
 def try_play(row: Any, spare: Any, spare_row: Any, bits: int) -> float:
-    """What playing these places would score, tried on a copy whose chances are not the game's."""
+    """What playing these places would score, tried on a copy whose chances are not the game's.
+
+    Held cards that lie face down are put back into the deck first: what they are, nobody knows.
+    """
     _put(spare_row, row)
     rng.set_seed(spare, _NEUTRAL, 8)
-    rounds.lay_and_score(spare, bits, np.zeros(MAX_HAND, np.int64), np.zeros((0, 5), np.float64))
+    seen, count = 0, 0
+    for i in range(int(spare.hand_count)):
+        c = i64(spare.hand[i])
+        if bits >> i & 1 == 0 and i64(spare.card_flags[c]) & F_FACE_DOWN != 0:
+            spare.place[c] = AT_DECK
+        else:
+            seen |= (bits >> i & 1) << count
+            spare.hand[count] = c
+            count += 1
+    spare.hand_count = count
+    rounds.lay_and_score(spare, seen, np.zeros(MAX_HAND, np.int64), np.zeros((0, 5), np.float64))
     return float(spare.hand_score)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from aleazero.games.balatro import actions, ids
 from aleazero.games.balatro.engine import Batch
-from aleazero.games.balatro.layout import F_FACE_DOWN
+from aleazero.games.balatro.layout import AT_DECK, AT_HAND, E_STEEL, F_FACE_DOWN
 from aleazero.games.balatro.promises import ENOUGH, SIZE, promise
 
 PLAYS = actions.NUM_SUBSETS
@@ -61,6 +62,26 @@ def test_a_discard_promises_the_best_play_of_what_is_kept() -> None:
     for discard in range(0, PLAYS, 11):
         kept = [found[play] for play in range(PLAYS) if masks[play] & masks[discard] == 0]
         assert abs(found[PLAYS + discard] - max(kept)) < 1e-3
+
+
+@pytest.mark.parametrize("joker", [ids.J_BARON, ids.J_RAISED_FIST, ids.J_SHOOT_THE_MOON, ids.J_STEEL_JOKER])
+def test_what_lies_face_down_is_in_no_promise(joker: int) -> None:
+    """Exchanged for another unseen card, whatever that is, it changes nothing."""
+    batch = playing()
+    g = batch.states[0]
+    g.joker[0], g.joker_count = joker, 1
+    hidden, found = int(g.hand[2]), []
+    g.card_flags[hidden] |= F_FACE_DOWN
+    g.enhancement[int(g.draw_pile[1])] = E_STEEL
+    found.append(promised(batch))
+    for place in range(12):
+        other = int(g.draw_pile[place])
+        g.card_flags[hidden], g.card_flags[other] = 0, F_FACE_DOWN
+        g.place[hidden], g.place[other] = AT_DECK, AT_HAND
+        g.hand[2], g.draw_pile[place], hidden = other, hidden, other
+        found.append(promised(batch))
+    for other_way in found[1:]:
+        np.testing.assert_array_equal(other_way, found[0])
 
 
 def test_nothing_is_promised_of_what_is_not_seen_or_not_played() -> None:
