@@ -97,7 +97,7 @@ def load_player(text: str, game: str, root: Path | None = None) -> HostNetwork:
     if kind not in NETWORKS or (kind == "bundled") == bool(detail.partition("@")[0]):
         raise ConfigError(f"player {text!r} names no network: write run:NAME, run:NAME@STEP, path:FOLDER or bundled")
     if kind == "run":
-        return _of_run(detail, text, root)
+        return _of_run(detail, text, game, root)
     plain = make_game(game)
     folder = Path(detail) if kind == "path" else bundled_folder(plain)
     if folder is None:
@@ -124,10 +124,12 @@ def run_of(text: str, root: Path | None = None) -> RunConfig | None:
     return find_run(runs_root(root), name).read_config() if name else None
 
 
-def _of_run(detail: str, text: str, root: Path | None) -> HostNetwork:
+def _of_run(detail: str, text: str, game_name: str, root: Path | None) -> HostNetwork:
     name, _, step = detail.partition("@")
     run = find_run(runs_root(root), name)
     config = run.read_config()
+    if config.game != game_name:
+        raise ConfigError(f"player {text!r} plays {config.game}, not {game_name}")
     if config.algorithm != "ppo":
         raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
     game = host_game(config.game, config.model.kind, config.model.graph)

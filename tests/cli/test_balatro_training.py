@@ -87,8 +87,8 @@ def test_a_checkpoint_of_another_observation_is_refused(runs: Path, capsys: pyte
     try:
         assert run(["eval", "balatro", "--player", "run:it", "--games", "1", "--runs", str(runs)]) != 0
     finally:
-        change_facts(path, game_version=1)
-    assert "is of balatro version 0, not of balatro version 1" in capsys.readouterr().err
+        change_facts(path, game_version=2)
+    assert "is of balatro version 0, not of balatro version 2" in capsys.readouterr().err
 
 
 def test_seeds_that_chose_the_best_checkpoint_do_not_rate_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

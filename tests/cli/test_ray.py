@@ -17,7 +17,6 @@ import pytest
 
 from aleazero import checkpoint
 from aleazero.cli.main import run
-from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.targets import read_targets
 from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import run_targets
@@ -170,7 +169,7 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
     finally:
         second.kill()
     assert sources() == before  # the same players, with their games
-    assert read_jsonl(folder.metrics_file)[-1]["status"] == "stopped"
+    assert statuses(folder)[-1] == "stopped"
     assert list((folder.path / "tensorboard").glob("events*"))
 
 

@@ -49,7 +49,7 @@ class Balatro(HostGame):
         self.threads = threads or cores()
         self.spec = GameSpec(
             name="balatro",
-            version=1,
+            version=2,  # 2: rows are followed by what plays promise
             num_players=1,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.A_END,

@@ -133,9 +133,17 @@ def dismiss(space: str, keep: Set[str] = frozenset()) -> set[str]:
 
 def _answering(space: str, names: set[str]) -> set[str]:
     """Who of them is there, and does not hang."""
-    asked: dict[Any, str] = {ray.get_actor(name, space).alive.remote(): name for name in names & _named(space)}
+    asked: dict[Any, str] = {}
+    for name in names & _named(space):
+        with contextlib.suppress(ValueError):  # gone meanwhile
+            asked[ray.get_actor(name, space).alive.remote()] = name
     ready = ray.wait(list(asked), num_returns=len(asked), timeout=SILENCE_SECONDS)[0] if asked else []
-    return {asked[question] for question in ready}
+    found = set()
+    for question in ready:
+        with contextlib.suppress(exceptions.RayError):  # an answer that is an error is none
+            ray.get(question)
+            found.add(asked[question])
+    return found
 
 
 def _named(space: str) -> set[str]:

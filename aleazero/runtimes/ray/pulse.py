@@ -57,7 +57,9 @@ class Pulse:
         self.met, self._owes = True, None if self._question is None else time.monotonic()
 
     def lose(self) -> None:
-        """It is gone: if it comes back, that takes a while."""
+        """It is gone: if it comes back, that takes a while, and its silence is counted from now."""
+        if self.met and self._owes is not None:
+            self._owes = time.monotonic()
         self.met = False
 
     @property

@@ -66,7 +66,10 @@ def train_on_ray(
             with _shown(config, folder, root, quiet):
                 finished = train_with(crew, config, folder, root, how, until)
         finally:
-            dismiss(space)
+            try:
+                dismiss(space)
+            except (AleaError, exceptions.RayError) as error:  # how the run ended is what counts
+                logger.warning("not everybody of the run has ended: %s", error)
         if finished.status == "done":
             register(config, folder, root)
         return finished

@@ -128,7 +128,7 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pulse, "BEAT_SECONDS", 0.5)  # the driver's, which is in this process
-    monkeypatch.setattr(pulse, "SILENCE_SECONDS", 4.0)
+    monkeypatch.setattr(pulse, "SILENCE_SECONDS", 10.0)
     config = tiny(
         *("runtime=ray", "ray.workers=2", "replay.capacity_rows=4096", "total_rows=1e8", "checkpoint.every_rows=1280"),
         *("ray.inference=server", "search.kind=direct"),
@@ -219,7 +219,8 @@ def test_actors_wait_for_another_driver_and_not_for_ever(tmp_path: Path, monkeyp
     ray.get(leftover.alive.remote())
     sign = pulse.Pulse(leftover)
     assert not sign.look()  # asked
-    time.sleep(0.5)
+    assert ray.wait([sign._question], timeout=PATIENCE_SECONDS)[0]
+    time.sleep(0.2)
     monkeypatch.setattr(pulse, "SILENCE_SECONDS", 0.1)
     assert sign.look()
     assert not sign.hangs  # whoever looks late finds an answer: that was no silence
