@@ -200,7 +200,7 @@ def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None
 
 
 def test_a_server_that_thinks_stops_when_it_is_told_to(tmp_path: Path) -> None:
-    asked = {"game": "backgammon", "position": "4HPwATDgc/ABMA:31", "player": "bundled,ply=1", "rollout": 1296}
+    asked = {"game": "backgammon", "position": "4HPwATDgc/ABMA:31", "player": "bundled", "rollout": 1296}
     with serving(tmp_path) as server, server.client() as client, ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(client.post, "/api/analyse", json=asked)  # minutes of work
         time.sleep(2)
