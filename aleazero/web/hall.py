@@ -83,7 +83,8 @@ class Hall:
         if after is not None and place.version == after:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(place.changed.wait(), wait)
-        return place.seen()
+        async with place.lock:  # not in the middle of a change, nor while it is read back
+            return place.seen()
 
     async def act(self, name: str, what: Callable[[Table], None]) -> dict[str, Any]:
         """Changes a table; AleaError, and nothing changed, where that cannot be."""
@@ -99,7 +100,8 @@ class Hall:
     async def ask(self, name: str, what: Callable[[Table], Any]) -> Any:
         """Something about a table that takes long; the table is a copy of its own."""
         place = await self._place(name)
-        table = place.table.copy()
+        async with place.lock:  # not in the middle of a change
+            table = place.table.copy()
         return await asyncio.wrap_future(self.room.slowly(lambda: what(table)))
 
     async def close(self) -> None:
@@ -124,20 +126,25 @@ class Hall:
 
     async def _answer(self, place: _Place) -> None:
         """Moves for players that are not people, as long as one is to play."""
+        table = place.table
         try:
-            while not place.table.over and place.table.player != HUMAN:
-                table = place.table
-                await asyncio.wrap_future(self.room.prepare(table.record.game, table.player))
-                if table.record.clock is not None:  # that a player is loaded costs it nothing
-                    async with place.lock:
+            while True:
+                async with place.lock:
+                    if table.over or table.player == HUMAN:
+                        return
+                    player = table.player
+                await asyncio.wrap_future(self.room.prepare(table.record.game, player))
+                async with place.lock:
+                    if table.over or table.player != player:
+                        continue  # taken back, or given up, while it was loaded
+                    if table.record.clock is not None:  # that a player is loaded costs it nothing
                         table.start_clock(time.time())
                         await self._publish(place)
-                record = table.record
-                actions = await asyncio.wrap_future(
-                    self.room.turn(record.game, table.player, table.state, record.seed, len(table.played))
-                )
+                    record = table.record
+                    turn = self.room.turn(record.game, player, table.state, record.seed, len(table.played))
+                actions = await asyncio.wrap_future(turn)
                 async with place.lock:
-                    if place.table.record != record:
+                    if table.record != record:
                         continue  # taken back, or given up, while it was thinking
                     if table.notice(time.time()):
                         await self._publish(place)
@@ -145,8 +152,9 @@ class Hall:
                         await self._change(place, functools.partial(_play, actions=actions))
         except Exception as error:  # whatever it is, the visitor is told, and can take back or resign
             _log.warning("table %s: %r", place.name, error)
-            place.thinking, place.trouble = False, str(error) or type(error).__name__
-            await self._publish(place)
+            async with place.lock:
+                place.trouble = str(error) or type(error).__name__
+                await self._publish(place)
         finally:
             place.thinking = False
 
@@ -180,24 +188,26 @@ class Hall:
             raise NoSuchTable(f"there is no table {name[:40]!r}")
         try:
             text = await asyncio.to_thread(self._file(name).read_text, "utf-8")
-            record = self._without_the_pause(Record.from_json(text))
-            table = await asyncio.to_thread(Table, record)
+            table = await asyncio.to_thread(Table, self._without_the_pause(Record.from_json(text)))
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             raise NoSuchTable(f"there is no table {name!r}") from error
         if name in self._places:  # another visitor was faster
             return self._places[name]
+        if table.player == HUMAN:  # a player's own time runs once it is loaded
+            table.start_clock(time.time())
         place = _Place(name, table)
         self._remember(place)
-        await self._publish(place)
+        async with place.lock:
+            await self._publish(place)
         self._let_answer(place)
         return place
 
     def _without_the_pause(self, record: Record) -> Record:
-        """No time runs while there is no server."""
+        """No time runs while there is no server: what ran before this one began is started again."""
         clock = record.clock
-        if clock is None or clock.since is None:
+        if clock is None or clock.since is None or clock.since >= self._began:
             return record
-        return dataclasses.replace(record, clock=dataclasses.replace(clock, since=max(clock.since, self._began)))
+        return dataclasses.replace(record, clock=dataclasses.replace(clock, since=None))
 
     def _remember(self, place: _Place) -> None:
         self._places[place.name] = place
@@ -245,10 +255,14 @@ class Hall:
 def forget_oldest(folder: Path, most: int = ON_DISK) -> None:
     """Deletes the records that nobody has touched for longest, where there are more than so many."""
     names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
-    if len(names) > most:
-        files = sorted((folder / name for name in names), key=lambda file: file.stat().st_mtime)
-        for file in files[: len(files) - most]:
-            file.unlink(missing_ok=True)
+    if len(names) <= most:
+        return
+    touched: dict[Path, float] = {}
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):  # another visitor's tidying was faster
+            touched[folder / name] = (folder / name).stat().st_mtime
+    for file in sorted(touched, key=touched.__getitem__)[: max(len(touched) - most, 0)]:
+        file.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

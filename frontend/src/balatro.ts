@@ -132,8 +132,8 @@ export function balatroPage(name: string, wanted: string): Page {
     void act("balatro", { seed: seed.value.trim().toUpperCase() || null });
   };
   if (wanted && !name) {
-    seed.value = wanted.slice(0, 8).toUpperCase();
-    void act("balatro", { seed: seed.value });
+    seed.value = wanted.slice(0, 8).toUpperCase(); // a link only offers it: the run that is kept stays until a new one is wanted
+    advice.textContent = "New run begins the run of this seed.";
   } else if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
   return { element, leave: () => clearTimeout(timer) };
 }

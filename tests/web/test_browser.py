@@ -180,13 +180,14 @@ def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Clie
 
 def test_every_page_fits_a_phone(new_page: NewPage, server: Server, client: httpx.Client) -> None:
     make_run(server.folder / "runs" / "narrow")
+    run = client.post("/api/balatro", json={"seed": "ALEA1234"}).json()["id"]
     page = new_page(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     places = {
         "play/backgammon": "form.start",
         "analyse?game=tictactoe&position=XX./OO./...&player=solver": "table.thought",
         "watch": "table.runs",
         "watch/narrow": ".chart canvas",
-        "balatro?seed=ALEA1234": "progress, .balatro .buttons",
+        f"balatro/{run}": "progress, .balatro .buttons",
     }
     for where, shown in places.items():
         page.goto(f"{server.url}#/{where}")
@@ -310,8 +311,15 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
 
 def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     page = new_page()
-    page.goto(f"{server.url}#/balatro?seed=alea1234")  # a seed can be shared
+    page.goto(f"{server.url}#/balatro")
+    page.get_by_role("button", name="New run").click()
+    page.get_by_role("button", name="select blind").wait_for()
+    own = page.evaluate("() => localStorage.getItem('alea.balatro')")
+    page.goto(f"{server.url}#/balatro?seed=alea1234")  # a seed can be shared; the link alone begins nothing
     expect(page.get_by_label("Seed")).to_have_value("ALEA1234")
+    expect(page.locator(".balatro")).to_be_empty()
+    assert page.evaluate("() => localStorage.getItem('alea.balatro')") == own
+    page.get_by_role("button", name="New run").click()
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
     for place_number in (0, 3):

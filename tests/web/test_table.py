@@ -194,6 +194,14 @@ def test_only_so_many_games_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["4.json", "5.json", "other"]
 
 
+def test_a_record_that_goes_while_others_are_forgotten_is_no_trouble(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_text("{}")
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")  # listed, and then not there
+    forget_oldest(tmp_path, 2)
+    assert len([path for path in tmp_path.iterdir() if path.exists()]) == 2
+
+
 def test_reports_of_many_runs_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aleazero.web.feed.MOST_RECORDS", 25)
     for name in "abcd":
