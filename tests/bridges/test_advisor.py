@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,14 @@ def test_what_it_answers_is_done_and_asked_once(monkeypatch: pytest.MonkeyPatch)
     counts = advisor.counts
     assert (counts.asked, counts.followed, counts.from_memory) == (1, 3, 2)
     assert (counts.nonsense, counts.failed, counts.over_budget) == (0, 0, 0)
+
+
+def test_many_may_ask_at_once_and_the_budget_holds() -> None:
+    with ChatEndpoint(_skipping, seconds=0.05) as endpoint, ThreadPoolExecutor(4) as pool:
+        advisor = Advisor(simple, AdvisorConfig(endpoint.url, per_hour=1))
+        assert list(pool.map(lambda _: _first(advisor), range(4))) == [actions.A_SKIP_BLIND] * 4
+        assert len(endpoint.questions) == 1
+    assert (advisor.counts.followed, advisor.counts.from_memory) == (4, 3)
 
 
 def test_it_is_asked_at_blinds_and_in_shops_alone() -> None:
@@ -135,6 +144,10 @@ def test_an_advisor_is_an_option_of_a_player() -> None:
     for wrong in ("advisor_budget=5", "advisor=h", "advisor=http://u:p@h", "advisor=http://h,advisor_seconds=x"):
         with pytest.raises(ConfigError):
             split_player(f"greedy,{wrong}")
+    for url in ("http://h:99999/v1", "http://user:secret@h/v1", "http://h:secret/v1"):
+        with pytest.raises(ConfigError, match="names no endpoint") as told:
+            AdvisorConfig(url)
+        assert "secret" not in str(told.value)
     with pytest.raises(ConfigError, match="seconds"):
         AdvisorConfig("http://h", seconds=0.0)
 
