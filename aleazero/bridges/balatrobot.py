@@ -30,6 +30,7 @@ from aleazero.games.balatro.layout import P_OVER
 PORT = 12346  # BalatroBot's own
 LARGEST = 8 << 20  # bytes of an answer
 MOST = 5000  # decisions of a run
+LEAST = 1.0  # second for a look, however little time is left
 TRIES = 5  # of an action in the same position, where it is refused or the connection breaks
 
 
@@ -70,13 +71,14 @@ class Rpc:
         self.address = f"{parts.hostname}:{port}"
         self._url, self._seconds, self._id = f"http://{_host(parts.hostname)}:{port}{parts.path or '/'}", seconds, 0
 
-    def call(self, method: str, parameters: dict[str, Any] | None = None) -> Any:
+    def call(self, method: str, parameters: dict[str, Any] | None = None, seconds: float | None = None) -> Any:
         """What a method answers; Lost where nothing or nonsense comes back, Refused where it is an error."""
         self._id += 1
         asked = {"jsonrpc": "2.0", "method": method, "id": self._id}
         body = json.dumps({**asked, "params": parameters} if parameters else asked)
+        within = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
-            told = json.loads(post(self._url, body, {"Content-Type": "application/json"}, self._seconds, LARGEST)[1])
+            told = json.loads(post(self._url, body, {"Content-Type": "application/json"}, within, LARGEST)[1])
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Lost(f"the live game at {self.address} does not answer: {type(error).__name__}: {error}") from error
         if not isinstance(told, dict) or told.get("id") != self._id or not ({"result", "error"} & told.keys()):
@@ -182,7 +184,7 @@ class LiveTable:
         said = False
         while True:
             try:
-                state = self._rpc.call("gamestate")
+                state = self._rpc.call("gamestate", seconds=max(LEAST, until - time.monotonic()))
                 if isinstance(state, dict) and isinstance(state.get("state"), str):
                     if said:
                         self._say("the live game is back")

@@ -16,6 +16,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ from aleazero.games.balatro.engine import Batch
 PATH = "/mcp"
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 MOST_RUNS = 64  # in memory; the one that was not used for longest is forgotten
+SLOW = 3.0  # seconds of a first look at a live game after which whoever asked may have gone
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 _SEES = ToolAnnotations(read_only_hint=True)
 INSTRUCTIONS = (
@@ -165,7 +167,10 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
         What is not legal changes nothing, and the answer says why.
         """
         with _told(), runs.using(run, acting=True) as (name, table):
+            started = time.monotonic()
             before = table.see()
+            if live is not None and time.monotonic() - started > SLOW:
+                raise NotationError("the live game was away, and nothing was done: look at balatro_state first")
             if position not in (None, _position(before)):
                 raise NotationError("the run is in another position by now: look at balatro_state first")
             taken = balatro_table.actions_for(before, what, cards or (), action)

@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 
+from aleazero.bridges import mcp_server
 from aleazero.bridges.advisor import Advisor, AdvisorConfig
 from aleazero.bridges.balatro_table import Simulated
 from aleazero.bridges.mcp_client import McpError, McpGame
@@ -209,13 +211,17 @@ def test_an_action_for_another_position_is_refused(server: tuple[str, str]) -> N
         assert game.call_tool("balatro_act", {"what": "play", "cards": [0]})["hands_left"] == seen["hands_left"] - 1
 
 
-def test_a_live_game_is_acted_on_by_one_call_at_a_time() -> None:
+def test_a_live_game_is_acted_on_by_one_call_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Simulated("ALEEB")
     runs = Runs(table)
     with runs.using(None), pytest.raises(ConfigError, match="under way"), runs.using(None, acting=True):
         pytest.fail("two at once")
     with runs.using(None, acting=True) as (name, found):
         assert (name, found) == ("live", table)
+    monkeypatch.setattr(mcp_server, "SLOW", -1.0)  # any look takes too long
+    with pytest.raises(ToolError, match="nothing was done"):
+        asyncio.run(make_server(simple, table).call_tool("balatro_act", {"action": actions.A_SELECT_BLIND}))
+    assert table.see().snapshot() == Batch.start(["ALEEB"]).snapshot()
     for live, hint in ((table, None), (None, True)):
         tools = asyncio.run(make_server(simple, live).list_tools())
         state = next(tool for tool in tools if tool.name == "balatro_state")
