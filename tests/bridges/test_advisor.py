@@ -14,7 +14,7 @@ from aleazero.cli.main import run
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions
 from aleazero.games.balatro.engine import Batch
-from tests.bridges.chat_endpoint import ChatEndpoint
+from tests.bridges.chat_endpoint import ChatEndpoint, dripping
 from tests.bridges.simple import charm, simple
 
 GREEDY = baseline("greedy")
@@ -97,6 +97,12 @@ def test_a_late_an_angry_and_an_absent_endpoint_leave_it_to_the_policy(caplog: p
         advisor = Advisor(GREEDY, AdvisorConfig(endpoint.url, seconds=0.1))
         assert _first(advisor) == actions.A_SELECT_BLIND
         assert time.perf_counter() - started < 1.4
+        assert advisor.counts.failed == 1
+    with dripping() as url:
+        started = time.perf_counter()
+        advisor = Advisor(GREEDY, AdvisorConfig(url, seconds=0.3))
+        assert _first(advisor) == actions.A_SELECT_BLIND
+        assert time.perf_counter() - started < 4
         assert advisor.counts.failed == 1
     with ChatEndpoint(_skipping, status=500) as endpoint:
         advisor = Advisor(GREEDY, AdvisorConfig(endpoint.url))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable
 
@@ -18,6 +16,7 @@ from aleazero.bridges.balatrobot_state import NOT_THERE, NotUnderstood, method_o
 from aleazero.core.errors import AleaError, ConfigError, NotationError
 from aleazero.games.balatro import actions, entities
 from aleazero.games.balatro.engine import Batch
+from tests.bridges.chat_endpoint import dripping
 from tests.bridges.live_game import MOST, LiveGame, tell
 from tests.bridges.simple import charm, simple
 
@@ -170,24 +169,12 @@ def test_a_game_that_always_breaks_off_or_never_pays_is_given_up() -> None:
             assert not game.log
 
 
-def test_an_answer_that_drips_is_late() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-
-        def drip() -> None:
-            caller, _ = door.accept()
-            with caller, contextlib.suppress(OSError):
-                caller.sendall(b"HTTP/1.1 200 OK\r\n")
-                for number in range(200):
-                    time.sleep(0.05)
-                    caller.sendall(f"x-{number // 50}: y\r\n".encode())
-
-        thread = threading.Thread(target=drip)
-        thread.start()
+def test_an_answer_that_drips_is_lost() -> None:
+    with dripping() as url:
         started = time.monotonic()
         with pytest.raises(Lost, match="does not answer"):
-            Rpc(f"127.0.0.1:{door.getsockname()[1]}", 0.3).call("health")
-        assert time.monotonic() - started < 5
-        thread.join()
+            Rpc(url, 0.3).call("health")
+        assert time.monotonic() - started < 4
 
 
 def test_cards_are_selected_here_and_go_with_the_action() -> None:
