@@ -83,14 +83,14 @@ def split_player(player: str) -> tuple[str, AdvisorConfig | None]:
     for part in mine:
         name, _, value = part.partition("=")
         if name not in _OPTIONS:
-            raise UnknownName(f"option of player {player!r}", name, _OPTIONS)
+            raise UnknownName(f"option of player {rest!r}", name, _OPTIONS)
         field = _OPTIONS[name]
         try:
             given[field] = {"seconds": float, "per_hour": int}.get(field, str)(value)
         except ValueError:
-            raise ConfigError(f"player {player!r}: {name} is {value!r}; it must be a number") from None
+            raise ConfigError(f"player {rest!r}: {name} is {value!r}; it must be a number") from None
     if "url" not in given:
-        raise ConfigError(f"player {player!r} has options of an advisor, and names none: write advisor=URL")
+        raise ConfigError(f"player {rest!r} has options of an advisor, and names none: write advisor=URL")
     return rest, AdvisorConfig(**given)
 
 
