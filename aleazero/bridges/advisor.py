@@ -15,7 +15,7 @@ import json
 import logging
 import os
 import re
-import ssl
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from aleazero.bridges.balatro_advice import Choose, reasons
+from aleazero.bridges.post import post
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions, pages, text
 from aleazero.games.balatro.engine import Batch
@@ -52,10 +53,14 @@ class AdvisorConfig:
     kept: int = 1024  # answers that are remembered
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
         problems = []
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            problems.append(f"advisor is {self.url!r}; write http(s)://HOST:PORT/PATH, and the key in {KEY}")
+        try:
+            parts = urlsplit(self.url)
+            known = parts.scheme in ("http", "https") and parts.hostname and not parts.username and parts.port != 0
+        except ValueError:  # of a port that can be none
+            known = False
+        if not known:
+            problems.append(f"advisor names no endpoint: write http(s)://HOST:PORT/PATH, and the key in {KEY}")
         if not 0 < self.seconds <= 600:
             problems.append(f"advisor's seconds is {self.seconds}; it must be more than 0 and at most 600")
         if self.per_hour < 0 or self.kept < 0:
@@ -78,14 +83,14 @@ def split_player(player: str) -> tuple[str, AdvisorConfig | None]:
     for part in mine:
         name, _, value = part.partition("=")
         if name not in _OPTIONS:
-            raise UnknownName(f"option of player {player!r}", name, _OPTIONS)
+            raise UnknownName(f"option of player {rest!r}", name, _OPTIONS)
         field = _OPTIONS[name]
         try:
             given[field] = {"seconds": float, "per_hour": int}.get(field, str)(value)
         except ValueError:
-            raise ConfigError(f"player {player!r}: {name} is {value!r}; it must be a number") from None
+            raise ConfigError(f"player {rest!r}: {name} is {value!r}; it must be a number") from None
     if "url" not in given:
-        raise ConfigError(f"player {player!r} has options of an advisor, and names none: write advisor=URL")
+        raise ConfigError(f"player {rest!r} has options of an advisor, and names none: write advisor=URL")
     return rest, AdvisorConfig(**given)
 
 
@@ -105,15 +110,20 @@ class Advisor:
     """A player that asks before it decides in shops and at blinds, and else, or in doubt, does as the policy does."""
 
     def __init__(self, policy: Choose, config: AdvisorConfig, clock: Callable[[], float] = time.monotonic) -> None:
-        self._policy, self._config, self._clock = policy, config, clock
+        self.policy, self._config, self._clock = policy, config, clock
         self.counts = Counts()
+        self._lock = threading.Lock()  # one question at a time, whoever asks
         self._sent: deque[float] = deque()
         self._memory: OrderedDict[str, int] = OrderedDict()
         self._warned = False
 
     def __call__(self, batch: Batch, move: int) -> np.ndarray:
         """The actions `[B]`: the policy's, and at a shop or a blind the advisor's."""
-        chosen = np.array(self._policy(batch, move), np.int64)
+        with self._lock:
+            return self._decide(batch, move)
+
+    def _decide(self, batch: Batch, move: int) -> np.ndarray:
+        chosen = np.array(self.policy(batch, move), np.int64)
         for lane in np.flatnonzero(np.isin(batch.states["phase"], (P_SHOP, P_BLIND)) & batch.masks.any(1)):
             one = batch.take(np.array([lane]))
             options = _options(one, int(chosen[lane]))
@@ -155,32 +165,21 @@ class Advisor:
 
     def _post(self, question: str) -> Any:
         """One request, within its time as a whole."""
-        config, parts = self._config, urlsplit(self._config.url)
-        until = time.monotonic() + config.seconds
-        host = parts.hostname or ""
-        connection: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(host, parts.port, timeout=config.seconds, context=ssl.create_default_context())
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(host, parts.port, timeout=config.seconds)
-        )
+        config = self._config
         messages = [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": question}]
         body = json.dumps({"model": config.model, "messages": messages, "temperature": 0, "max_tokens": 200})
         headers = {"Content-Type": "application/json"}
         if os.environ.get(KEY):
             headers["Authorization"] = f"Bearer {os.environ[KEY]}"
-        try:
-            connection.request("POST", f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}", body, headers)
-            response = connection.getresponse()
-            held = b""
-            while chunk := response.read1(65536):
-                held += chunk
-                if time.monotonic() > until or len(held) > LARGEST:
-                    raise TimeoutError("the answer takes too long, or is too long")
-            if response.status != 200:
-                raise http.client.HTTPException(f"status {response.status}")
-            return json.loads(held)
-        finally:
-            connection.close()
+        status, held = post(config.url, body, headers, config.seconds, LARGEST)
+        if status != 200:
+            raise http.client.HTTPException(f"status {status}")
+        return json.loads(held)
+
+
+def policy_of(player: Choose) -> Choose:
+    """Who plays in imagined futures: the player without its advisor, whose budget they would spend."""
+    return player.policy if isinstance(player, Advisor) else player
 
 
 def understood(answer: Any, count: int) -> int | None:

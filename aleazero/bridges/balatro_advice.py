@@ -96,11 +96,13 @@ def simulate(
     return found
 
 
-def advise(batch: Batch, choose: Choose, futures: int = FUTURES, seed: int = 0) -> list[Tried]:
-    """The player's own choice and others, the best first; of equals the player's own."""
+def advise(
+    batch: Batch, choose: Choose, futures: int = FUTURES, seed: int = 0, plays_on: Choose | None = None
+) -> list[Tried]:
+    """The player's own choice and others, the best first; of equals the player's own. `plays_on`: in the futures."""
     own = int(choose(batch, 0)[0])
     check(batch, own)
-    tried = simulate(batch, [[action] for action in candidates(batch, own)], choose, futures, seed)
+    tried = simulate(batch, [[action] for action in candidates(batch, own)], plays_on or choose, futures, seed)
     return sorted(tried, key=lambda one: (-one.win_chance, -one.mean_blinds, one.action != own))
 
 

@@ -2,26 +2,26 @@
 
 The live game is the truth: it is looked at before every decision. Where it stops answering, the bridge pauses and
 looks again until it is back. **Nothing is ever done twice**: a request that broke off is not sent again. Once the game
-is back and at rest, its state says whether the action was taken; if it was not, whoever plays decides anew.
+is back and at rest, its state says whether the action was taken; if it was not, whoever plays decides anew. What the
+game refuses was not done, and is asked for again a few times: it may have been busy.
 Knows BalatroBot's words over HTTP (`balatrobot_state` reads what it tells); nothing of who plays.
 """
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from aleazero.bridges.balatro_advice import Choose
 from aleazero.bridges.balatro_table import check
 from aleazero.bridges.balatrobot_state import MENU, PAID, PHASES, method_of, read
+from aleazero.bridges.post import post
 from aleazero.core.errors import AleaError, ConfigError, NotationError
 from aleazero.games.balatro import actions, facts, text
 from aleazero.games.balatro.engine import Batch
@@ -30,6 +30,8 @@ from aleazero.games.balatro.layout import P_OVER
 PORT = 12346  # BalatroBot's own
 LARGEST = 8 << 20  # bytes of an answer
 MOST = 5000  # decisions of a run
+LEAST = 1.0  # second for a look, however little time is left
+TRIES = 5  # of an action in the same position, where it is refused or the connection breaks
 
 
 class Lost(AleaError):  # noqa: N818 - as the other errors that name what is wrong
@@ -50,7 +52,7 @@ class Patience:
 
     answer: float = 30.0  # for an answer: animations take their time
     pause: float = 1.0  # between two looks at a game that does not answer
-    rest: float = 1.0  # for which a state must stay the same to be trusted after a break
+    rest: float = 5.0  # for which a state must stay the same to be trusted after a break
     give_up: float = 600.0  # for the game to come back
 
 
@@ -58,25 +60,27 @@ class Rpc:
     """JSON-RPC 2.0 over HTTP, one request at a time, none of them repeated."""
 
     def __init__(self, url: str, seconds: float) -> None:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
+        wanted = f"write http://HOST:PORT, as in http://127.0.0.1:{PORT}"
+        try:
+            parts = urlsplit(url if "://" in url else f"http://{url}")
+            port = parts.port or PORT
+        except ValueError:
+            raise ConfigError(f"live is no address with a port that can be: {wanted}") from None
         if parts.scheme != "http" or not parts.hostname:
-            raise ConfigError(f"live is {url!r}; write http://HOST:PORT, as in http://127.0.0.1:{PORT}")
-        self.address = f"{parts.hostname}:{parts.port or PORT}"
-        self._where, self._path, self._seconds, self._id = (parts.hostname, parts.port or PORT), parts.path, seconds, 0
+            raise ConfigError(f"live names no host over http: {wanted}")
+        self.address = f"{parts.hostname}:{port}"
+        self._url, self._seconds, self._id = f"http://{_host(parts.hostname)}:{port}{parts.path or '/'}", seconds, 0
 
-    def call(self, method: str, parameters: dict[str, Any] | None = None) -> Any:
+    def call(self, method: str, parameters: dict[str, Any] | None = None, seconds: float | None = None) -> Any:
         """What a method answers; Lost where nothing or nonsense comes back, Refused where it is an error."""
         self._id += 1
         asked = {"jsonrpc": "2.0", "method": method, "id": self._id}
         body = json.dumps({**asked, "params": parameters} if parameters else asked)
-        connection = http.client.HTTPConnection(*self._where, timeout=self._seconds)
+        within = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
-            connection.request("POST", self._path or "/", body, {"Content-Type": "application/json"})
-            told = json.loads(connection.getresponse().read(LARGEST))
+            told = json.loads(post(self._url, body, {"Content-Type": "application/json"}, within, LARGEST)[1])
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Lost(f"the live game at {self.address} does not answer: {type(error).__name__}: {error}") from error
-        finally:
-            connection.close()
         if not isinstance(told, dict) or told.get("id") != self._id or not ({"result", "error"} & told.keys()):
             raise Lost(f"the live game at {self.address} answered {method} with what is no answer to it")
         if "error" in told and told["error"] is not None:
@@ -149,25 +153,38 @@ class LiveTable:
     def _settled(self, menu: bool = False) -> dict[str, Any]:
         """The state once something can be decided; a round that is over is cashed out."""
         until = time.monotonic() + self._patience.give_up
+        sent = ""  # what came of a cash_out, until it is waited for
         while True:
             state = self._look(until)
             if state["state"] in PHASES or (menu and state["state"] == MENU):
                 return state
             if state["state"] == MENU:
                 raise ConfigError("the live game is in its menu: no run is on")
-            if state["state"] == PAID:
-                self._state = state
-                with contextlib.suppress(NotTaken):  # it is looked at again
-                    self._do("cash_out", {})
+            if state["state"] == PAID and not sent:
+                sent = self._cash_out(state)
             else:
-                self._wait(until, f"the live game stays in state {state['state']!r}")
+                self._wait(until, sent or f"the live game stays in state {state['state']!r}")
+                sent = ""
+
+    def _cash_out(self, state: dict[str, Any]) -> str:
+        """Asks for it, and says what is wrong if the round is still to be paid then."""
+        self._state = state
+        try:
+            self._do("cash_out", {})
+        except NotationError as error:  # refused, or not taken: the game is looked at again
+            return str(error)
+        return "the live game stays where a round is cashed out"
+
+    def pause(self) -> None:
+        """Lets a game that refused something come to itself."""
+        time.sleep(self._patience.pause)
 
     def _look(self, until: float) -> dict[str, Any]:
         """A state, however long it takes."""
         said = False
         while True:
             try:
-                state = self._rpc.call("gamestate")
+                state = self._rpc.call("gamestate", seconds=max(LEAST, until - time.monotonic()))
                 if isinstance(state, dict) and isinstance(state.get("state"), str):
                     if said:
                         self._say("the live game is back")
@@ -198,10 +215,14 @@ class LiveTable:
 
 
 def play_live(table: LiveTable, choose: Choose, say: Callable[[str], None], most: int | None = None) -> dict[str, Any]:
-    """Plays a live run to its end; where the game refuses an action, another one is chosen."""
+    """Plays a live run to its end.
+
+    Where the game refuses an action, it is asked again; where it goes on refusing, another one is chosen.
+    """
     most = MOST if most is None else most
-    refused: set[int] = set()
-    decisions, breaks, last = 0, 0, b""
+    refused: Counter[int] = Counter()
+    decisions, breaks, here, last = 0, 0, 0, b""  # `here`: breaks in this position
+    again: int | None = None  # what was refused, and is to be tried again
     while True:
         batch = table.see()
         g = batch.states[0]
@@ -210,23 +231,29 @@ def play_live(table: LiveTable, choose: Choose, say: Callable[[str], None], most
             return {**end, "breaks": breaks, "stopped": int(g.phase) != P_OVER and not int(g.won)}
         now = batch.snapshot()[0]
         if now != last:
-            refused, last = set(), now
-        action = _choice(batch, choose, refused, decisions)
-        words = text.describe(g, action)
+            refused, here, again, last = Counter(), 0, None, now
+        left_out = [action for action, times in refused.items() if times >= TRIES]
+        action = _choice(batch, choose, left_out, decisions) if again is None else again
+        words, again = text.describe(g, action), None
         try:
             table.act(action)
-        except NotTaken:
-            breaks += 1
+        except NotTaken as error:
+            breaks, here = breaks + 1, here + 1
+            if here >= TRIES:
+                raise AleaError(f"given up: {here} times in the same position, {error}") from error
             continue
         except NotationError as error:
-            say(str(error))
-            refused.add(action)
+            refused[action] += 1
+            if refused[action] == 1:
+                say(str(error))
+            again = action if refused[action] < TRIES else None
+            table.pause()
             continue
         decisions += 1
         say(f"ante {int(g.ante)}, {words}")
 
 
-def _choice(batch: Batch, choose: Choose, refused: set[int], move: int) -> int:
+def _choice(batch: Batch, choose: Choose, refused: Iterable[int], move: int) -> int:
     for action in refused:
         batch.masks[0, action] = False
     if not batch.masks[0].any():
@@ -234,9 +261,16 @@ def _choice(batch: Batch, choose: Choose, refused: set[int], move: int) -> int:
     action = int(choose(batch, move)[0])
     if batch.masks[0, action]:
         return action
-    # A baseline may insist on what was refused: whatever leads on then.
-    leads_on = [a for a in range(actions.A_END - 1, -1, -1) if batch.masks[0, a]]
-    return leads_on[0] if leads_on[0] >= actions.A_LEAVE_SHOP else int(np.flatnonzero(batch.masks[0])[0])
+    # A baseline may insist on what was refused: what leads on then, and nothing that uses, sells or skips.
+    leads_on = (actions.A_LEAVE_SHOP, actions.A_SELECT_BLIND, *range(actions.A_PLAY, actions.A_DISCARD))
+    for other in leads_on:
+        if batch.masks[0, other]:
+            return other
+    raise AleaError(f"the live game refuses {text.describe(batch.states[0], action)}, and nothing else leads on")
+
+
+def _host(name: str) -> str:
+    return f"[{name}]" if ":" in name else name
 
 
 def _hand_of(state: dict[str, Any]) -> list[Any]:

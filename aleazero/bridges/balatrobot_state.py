@@ -272,11 +272,20 @@ def _thing(card: Mapping[str, Any]) -> tuple[int, int, int, int, list[int]]:
 
 
 def _front(card: Mapping[str, Any]) -> tuple[int, int, int, int, int]:
-    """Rank, suit, enhancement, edition, seal; a card that lies face down is none in particular."""
+    """Rank, suit, enhancement, edition, seal; a card that lies face down, or a stone, is none in particular."""
     value, worn = _table(card.get("value")), _table(card.get("modifier"))
-    rank, suit = _RANKS.get(str(value.get("rank")), 2), _SUITS.get(str(value.get("suit")), 0)
+    rank, suit = _RANKS.get(str(value.get("rank"))), _SUITS.get(str(value.get("suit")))
     enhancement = _kind(worn.get("enhancement"), "m_", _ENHANCEMENTS)
-    return rank, suit, enhancement, _kind(worn.get("edition"), "e_", _EDITIONS), _kind(worn.get("seal"), "", _SEALS)
+    blank = bool(_table(card.get("state")).get("hidden")) or enhancement == _ENHANCEMENTS["stone"]
+    if not blank and (rank is None or suit is None):
+        raise NotUnderstood(f"the live game shows a card of {str(dict(value))[:80]}, whose rank or suit is not known")
+    return (
+        rank or 2,
+        suit or 0,
+        enhancement,
+        _kind(worn.get("edition"), "e_", _EDITIONS),
+        _kind(worn.get("seal"), "", _SEALS),
+    )
 
 
 def _stickers(worn: Mapping[str, Any]) -> int:

@@ -39,6 +39,7 @@ class McpGame:
         """`server` is a URL, or the words of a command."""
         self._server, self._token, self._seconds = server, token, seconds
         self._run: str | None = None  # the one begun last, which is meant where none is named
+        self._position: str | None = None  # of it, as last told: nothing is done in another
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="mcp client", daemon=True)
         self._thread.start()
@@ -118,6 +119,9 @@ class McpGame:
             arguments = {"snapshot": True, **arguments}
         if name != "balatro_start" and self._run is not None:
             arguments = {"run": self._run, **arguments}
+        own = arguments.get("run") == self._run
+        if name == "balatro_act" and own and self._position is not None:
+            arguments = {"position": self._position, **arguments}
         answer: asyncio.Future[Any] = self._loop.create_future()
         await self._calls.put((name, arguments, answer))
         done, _ = await asyncio.wait({answer, self._task}, return_when=asyncio.FIRST_COMPLETED)
@@ -131,6 +135,8 @@ class McpGame:
         content: dict[str, Any] = found.structured_content
         if name == "balatro_start":
             self._run = content.get("run")
+        if own or name == "balatro_start":
+            self._position = content.get("position", self._position)
         return content
 
     async def _stop(self) -> None:

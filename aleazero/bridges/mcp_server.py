@@ -2,11 +2,13 @@
 
 Malformed calls and illegal actions are answered by an error that a client can read, and change nothing. Over HTTP
 every request brings a token, and only this machine is answered unless told otherwise. A run is named by what
-`balatro_start` answers; without a name the newest is meant. Knows tables; neither their rules nor who plays.
+`balatro_start` answers; without a name the newest is meant. A live game is acted on by one call at a time, and a call
+that names the position it is for is refused in another. Knows tables; neither their rules nor who plays.
 """
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 import logging
@@ -14,6 +16,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,14 +31,16 @@ from pydantic import Field
 
 from aleazero import __version__
 from aleazero.bridges import balatro_advice, balatro_table
+from aleazero.bridges.advisor import policy_of
 from aleazero.bridges.balatro_advice import MOST_FUTURES, Choose
 from aleazero.bridges.balatro_table import Simulated, Table
-from aleazero.core.errors import AleaError, ConfigError
+from aleazero.core.errors import AleaError, ConfigError, NotationError
 from aleazero.games.balatro.engine import Batch
 
 PATH = "/mcp"
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
-MOST_RUNS = 64  # in memory; the oldest is forgotten
+MOST_RUNS = 64  # in memory; the one that was not used for longest is forgotten
+SLOW = 3.0  # seconds of a first look at a live game after which whoever asked may have gone
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
 _SEES = ToolAnnotations(read_only_hint=True)
 INSTRUCTIONS = (
@@ -47,6 +52,7 @@ INSTRUCTIONS = (
 Run = Annotated[str | None, Field(description="Which run, by what balatro_start answered; the newest if left out.")]
 Cards = Annotated[list[int], Field(max_length=24, description="Places of cards in the hand, from 0.")]
 Action = Annotated[int | None, Field(description="An action's number, from balatro_legal_actions.")]
+Position = Annotated[str | None, Field(description="Of the last answer: in any other nothing is done.")]
 What = Annotated[
     Literal["play", "discard", "act"], Field(description="Play or discard cards, or take an action by its number.")
 ]
@@ -59,7 +65,8 @@ class Runs:
     def __init__(self, live: Table | None = None) -> None:
         self._live = live
         self._runs: OrderedDict[str, Table] = OrderedDict()
-        self._lock = threading.RLock()
+        self._newest = "live"
+        self._lock = threading.Lock()
         if live is not None:
             self._runs["live"] = live
 
@@ -69,21 +76,30 @@ class Runs:
             raise ConfigError("a live game is played here: start its runs in the game")
         with self._lock:
             name, table = secrets.token_urlsafe(8), Simulated(seed, deck, stake, last_ante)
-            self._runs[name] = table
+            self._runs[name], self._newest = table, name
             while len(self._runs) > MOST_RUNS:
                 self._runs.popitem(last=False)
             return name, table
 
     @contextmanager
-    def using(self, name: str | None) -> Iterator[tuple[str, Table]]:
-        """A run, for one at a time."""
-        with self._lock:
+    def using(self, name: str | None, acting: bool = False) -> Iterator[tuple[str, Table]]:
+        """A run, for one at a time; who wants to act on a live game does not wait for another."""
+        if not self._lock.acquire(blocking=self._live is None or not acting):
+            raise ConfigError("another call is still under way: look at balatro_state first")
+        try:
             if not self._runs:
                 raise ConfigError("there is no run yet: call balatro_start")
-            found = name or next(reversed(self._runs))
+            found = name or self._newest
             if found not in self._runs:
-                raise ConfigError(f"there is no run {found[:40]!r}: it has ended long ago, or was never started")
+                raise ConfigError(f"there is no run {found[:40]!r}: it was forgotten, or never started")
+            self._runs.move_to_end(found)
             yield found, self._runs[found]
+        finally:
+            self._lock.release()
+
+
+def _position(batch: Batch) -> str:
+    return hashlib.sha256(batch.snapshot()[0]).hexdigest()[:16]
 
 
 @contextmanager
@@ -101,9 +117,11 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
         "aleazero-balatro", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
     runs = Runs(live)
+    imagined = policy_of(player)
+    sees = None if live is not None else _SEES  # a look at a live game may cash out a round
 
     def answer(name: str, batch: Batch, snapshot: bool, **more: Any) -> dict[str, Any]:
-        found = {"run": name, **balatro_table.view(batch), **more}
+        found = {"run": name, "position": _position(batch), **balatro_table.view(batch), **more}
         return {**found, "snapshot": batch.snapshot()[0].hex()} if snapshot else found
 
     @server.tool()
@@ -119,20 +137,21 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
             name, table = runs.start(seed, deck, stake, last_ante)
             return answer(name, table.see(), snapshot)
 
-    @server.tool(annotations=_SEES)
+    @server.tool(annotations=sees)
     def balatro_state(run: Run = None) -> dict[str, Any]:
         """What is seen of the run: phase, blind, hand, jokers, shop, and the same as text."""
         with _told(), runs.using(run) as (name, table):
             return answer(name, table.see(), False)
 
-    @server.tool(annotations=_SEES)
+    @server.tool(annotations=sees)
     def balatro_legal_actions(
         run: Run = None,
         everything: Annotated[bool, Field(description="List every play and discard, too: some hundreds.")] = False,
     ) -> dict[str, Any]:
         """What can be done now, by number and in words."""
         with _told(), runs.using(run) as (name, table):
-            return {"run": name, **balatro_table.legal(table.see(), everything)}
+            batch = table.see()
+            return {"run": name, "position": _position(batch), **balatro_table.legal(batch, everything)}
 
     @server.tool()
     def balatro_act(
@@ -140,14 +159,20 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
         cards: Cards | None = None,
         action: Action = None,
         run: Run = None,
+        position: Position = None,
         snapshot: bool = False,
     ) -> dict[str, Any]:
         """Plays or discards cards, or takes an action (on cards, where it needs any); answers with what is seen then.
 
         What is not legal changes nothing, and the answer says why.
         """
-        with _told(), runs.using(run) as (name, table):
+        with _told(), runs.using(run, acting=True) as (name, table):
+            started = time.monotonic()
             before = table.see()
+            if live is not None and time.monotonic() - started > SLOW:
+                raise NotationError("the live game was away, and nothing was done: look at balatro_state first")
+            if position not in (None, _position(before)):
+                raise NotationError("the run is in another position by now: look at balatro_state first")
             taken = balatro_table.actions_for(before, what, cards or (), action)
             beaten = int(before.states["beaten"][0])
             for one in taken:
@@ -155,15 +180,16 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
             after = table.see()
             return answer(name, after, snapshot, gained=int(after.states["beaten"][0]) - beaten)
 
-    @server.tool(annotations=_SEES)
+    @server.tool(annotations=sees)
     def balatro_advise(run: Run = None, futures: Futures = balatro_advice.FUTURES) -> dict[str, Any]:
         """What to do, the best first, each with reasons, the chance to win the run and to beat one more blind."""
         with _told(), runs.using(run) as (name, table):
             batch = table.see().copy()
         with _told():
-            return {"run": name, "advice": balatro_advice.as_data(balatro_advice.advise(batch, player, futures))}
+            tried = balatro_advice.advise(batch, player, futures, plays_on=imagined)
+            return {"run": name, "position": _position(batch), "advice": balatro_advice.as_data(tried)}
 
-    @server.tool(annotations=_SEES)
+    @server.tool(annotations=sees)
     def balatro_explain_score(cards: Cards, run: Run = None) -> dict[str, Any]:
         """What playing these cards would score, line by line; nothing is played, and chances are drawn anew."""
         with _told(), runs.using(run) as (name, table):
@@ -171,7 +197,7 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
             taken = balatro_table.actions_for(batch, "play", cards)
             return {"run": name, **balatro_table.explain(batch, taken)}
 
-    @server.tool(annotations=_SEES)
+    @server.tool(annotations=sees)
     def balatro_simulate(
         what: What = "act",
         cards: Cards | None = None,
@@ -184,7 +210,7 @@ def make_server(player: Choose, live: Table | None = None) -> MCPServer[Any]:
             batch = table.see().copy()
         with _told():
             taken = balatro_table.actions_for(batch, what, cards or (), action)
-            (tried,) = balatro_advice.simulate(batch, [taken], player, futures)
+            (tried,) = balatro_advice.simulate(batch, [taken], imagined, futures)
             return {"run": name, **balatro_advice.as_data([tried])[0]}
 
     return server

@@ -24,12 +24,14 @@ def live(
     deck: str,
     stake: str,
     give_up: float,
+    rest: float,
     runs: Path | None,
     as_json: bool,
 ) -> int:
     """Plays the run that is on, or begins one."""
-    if not give_up > 0:
-        raise ConfigError(f"give-up is {give_up}; it must be more than 0")
+    for name, seconds in (("give-up", give_up), ("rest", rest)):
+        if not seconds > 0:
+            raise ConfigError(f"{name} is {seconds}; it must be more than 0")
     facts.number("decks", deck)
     facts.number("stakes", stake)
     choose = player_of(player, runs)
@@ -39,7 +41,7 @@ def live(
     def say(line: str) -> None:
         print(line, file=out, flush=True)
 
-    table = LiveTable(address, say, dataclasses.replace(Patience(), give_up=give_up))
+    table = LiveTable(address, say, Patience(give_up=give_up, rest=rest))
     table.start(check_seed(seed) if seed is not None else None, deck, stake)
     done: dict[str, Any] = play_live(table, choose, say)
     if asking is not None:

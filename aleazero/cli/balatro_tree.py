@@ -46,6 +46,9 @@ def live(
     deck: Deck = "Red Deck",
     stake: Stake = "White",
     give_up: Annotated[float, Parameter(help="Seconds to wait for a game that does not answer.")] = 600.0,
+    rest: Annotated[
+        float, Parameter(help="Seconds at rest after which a state is trusted to say what a broken request did.")
+    ] = 5.0,
     runs: Runs = None,
     as_json: Json = False,
 ) -> int:
@@ -59,6 +62,7 @@ def live(
         deck=deck,
         stake=stake,
         give_up=give_up,
+        rest=rest,
         runs=runs,
         as_json=as_json,
     )

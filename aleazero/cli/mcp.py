@@ -57,9 +57,11 @@ def mcp(
 
     table: Table | None = None
     if live is not None:
-        from aleazero.bridges.balatrobot import LiveTable
+        from aleazero.bridges.balatrobot import LiveTable, Patience
 
-        table = LiveTable(live, say=lambda line: print(f"alea mcp: {line}", file=sys.stderr, flush=True))
+        # Who asks over MCP waits half a minute or so, and must hear what came of it.
+        patience = Patience(answer=10.0, give_up=15.0)
+        table = LiveTable(live, lambda line: print(f"alea mcp: {line}", file=sys.stderr, flush=True), patience)
     server = mcp_server.make_server(player_of(player, runs), table)
     if bench:
         return _bench(bench)

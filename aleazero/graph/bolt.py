@@ -1,6 +1,7 @@
 """Neo4j or Memgraph by Bolt. Knows the two dialects' words for a unique name; nothing of what is asked.
 
-Nodes that are ours carry `source: 'aleazero'`: a new build takes away those and nothing else. User and password stand
+Nodes that are ours carry `source: 'aleazero'` and the label AleaZero, whose keys are unique: a new build takes away
+those and nothing else, in one transaction, and says nothing of anybody else's nodes. User and password stand
 in the URL (`bolt://user:password@host:7687/database`) or in ALEA_GRAPH_AUTH (`user:password`), and are never shown.
 """
 
@@ -16,10 +17,11 @@ from aleazero.graph.model import LABELS, Graph
 from aleazero.graph.store import GraphError, Rows, Unreachable, edge_rows, node_rows
 
 AUTH = "ALEA_GRAPH_AUTH"
-# How each dialect says that jokers' names are unique.
+OURS = "AleaZero"  # a label that no other's node has
+# How each dialect says that our nodes' keys are unique.
 DIALECTS = {
-    "neo4j": "CREATE CONSTRAINT IF NOT EXISTS FOR (n:Joker) REQUIRE n.name IS UNIQUE",
-    "memgraph": "CREATE CONSTRAINT ON (n:Joker) ASSERT n.name IS UNIQUE",
+    "neo4j": f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{OURS}) REQUIRE n.key IS UNIQUE",
+    "memgraph": f"CREATE CONSTRAINT ON (n:{OURS}) ASSERT n.key IS UNIQUE",
 }
 _SECONDS = 5.0  # to connect
 
@@ -33,14 +35,21 @@ class Bolt:
             from neo4j import exceptions
         except ImportError as error:
             raise MissingExtra(f"the joker graph on {url.partition('://')[0]}://", "neo4j", "graph") from error
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:  # its words would show a part of what may be a password
+            raise ConfigError(
+                "database has no port that can be: write bolt://HOST:PORT, and a password's : / @ # as %3A %2F %40 %23"
+            ) from None
         if not parts.hostname:
             raise ConfigError("database names no host: write bolt://HOST:PORT")
-        shown = parts.hostname + (f":{parts.port}" if parts.port else "")
+        shown = parts.hostname + (f":{port}" if port else "")
         self.name = f"{parts.scheme}://{shown}"
         given = os.environ.get(AUTH, "").partition(":")
         user, password = (unquote(parts.username), unquote(parts.password or "")) if parts.username else given[::2]
         self._database = parts.path.strip("/") or None
+        self._built = False  # as far as is known
         self._refused = (exceptions.ClientError, exceptions.DatabaseError)
         self._lost = (exceptions.Neo4jError, exceptions.DriverError, OSError)
         try:
@@ -65,21 +74,14 @@ class Bolt:
             return Rows(tuple(found.keys()), [list(record.values()) for record in found])
 
     def build(self, graph: Graph) -> None:
-        """In place of what an earlier build left."""
+        """In place of what an earlier build left: whole or not at all."""
         try:
             self._make_unique()
-            self._run("MATCH (n {source: 'aleazero'}) DETACH DELETE n")
-            for label in LABELS:
-                rows = [{**row, "source": "aleazero"} for row in node_rows(graph, label)]
-                self._run(f"UNWIND $rows AS r CREATE (n:{label}) SET n += r", rows=rows)
-            for kind, source, target, rows in edge_rows(graph):
-                self._run(
-                    f"UNWIND $rows AS r MATCH (a:{source} {{name: r.a, source: 'aleazero'}}), "
-                    f"(b:{target} {{name: r.b, source: 'aleazero'}}) CREATE (a)-[:{kind}]->(b)",
-                    rows=rows,
-                )
+            with self._driver.session(database=self._database) as session:
+                session.execute_write(_fill, graph)
         except self._lost as error:
             raise Unreachable(f"{self.name} cannot hold the graph: {_words(error)}") from error
+        self._built = True
 
     def _make_unique(self) -> None:
         """By the first dialect that the server understands."""
@@ -99,6 +101,10 @@ class Bolt:
     def query(self, text: str, parameters: Mapping[str, Any] | None = None) -> Rows:
         """Answers."""
         try:
+            self._built = self._built or bool(self._run("MATCH (n {source: 'aleazero'}) RETURN 1 AS one LIMIT 1").rows)
+            if not self._built:
+                where = f"{self.name}/{self._database}" if self._database else self.name
+                raise ConfigError(f"there is no joker graph at {where}: alea graph build --database {where}")
             return self._run(text, **dict(parameters or {}))
         except self._refused as error:
             raise GraphError(f"the query cannot be answered: {_words(error)}") from error
@@ -108,6 +114,19 @@ class Bolt:
     def close(self) -> None:
         """Hangs up."""
         self._driver.close()
+
+
+def _fill(transaction: Any, graph: Graph) -> None:
+    transaction.run("MATCH (n {source: 'aleazero'}) DETACH DELETE n").consume()
+    for label in LABELS:
+        rows = [{**row, "source": "aleazero", "key": f"{label} {row['name']}"} for row in node_rows(graph, label)]
+        transaction.run(f"UNWIND $rows AS r CREATE (n:{label}:{OURS}) SET n += r", rows=rows).consume()
+    for kind, source, target, rows in edge_rows(graph):
+        transaction.run(
+            f"UNWIND $rows AS r MATCH (a:{source} {{name: r.a, source: 'aleazero'}}), "
+            f"(b:{target} {{name: r.b, source: 'aleazero'}}) CREATE (a)-[:{kind}]->(b)",
+            rows=rows,
+        ).consume()
 
 
 def _words(error: Exception | None) -> str:

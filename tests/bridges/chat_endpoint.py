@@ -1,11 +1,13 @@
-"""A chat endpoint for tests: answers what it is told to answer, as late as it is told to."""
+"""Endpoints for tests: one that answers what it is told to answer, as late as it is told to; one that drips."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -54,3 +56,22 @@ class ChatEndpoint:
 
 def _wrapped(content: str) -> bytes:
     return json.dumps({"choices": [{"message": {"role": "assistant", "content": content}}]}).encode()
+
+
+@contextlib.contextmanager
+def dripping(start: bytes = b"HTTP/1.1 200 OK\r\n", drop: bytes = b"x: y\r\n") -> Iterator[str]:
+    """The URL of an endpoint that answers one request drop by drop, for ten seconds or until it is hung up on."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def answer() -> None:
+            caller, _ = door.accept()
+            with caller, contextlib.suppress(OSError):
+                caller.sendall(start)
+                for _ in range(90):
+                    time.sleep(0.11)
+                    caller.sendall(drop)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{door.getsockname()[1]}/"
+        thread.join()

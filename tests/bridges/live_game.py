@@ -2,7 +2,8 @@
 
 `faults` are taken one by one, each by the next request that would do something: "before" breaks off without doing
 it, "after" does it and breaks off, "late" breaks off and does it a moment later, "nonsense" does it and answers with
-what is no JSON, "away" does it and then refuses all connections for a while.
+what is no JSON, "away" does it and then refuses all connections for a while, "busy" refuses it, "swap" breaks off and
+is in another run then.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ class LiveGame:
         if time.monotonic() < self.away_until:
             return _break_off(handler)
         fault = self.faults.popleft() if self.faults and method not in ("gamestate", "health") else ""
-        if fault == "before":
+        if fault == "swap":
+            self.batch = Batch.start(["OTHER"])
+        if fault in ("before", "swap"):
             return _break_off(handler)
         if fault == "late":
             _break_off(handler)
@@ -98,6 +101,8 @@ class LiveGame:
         told: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
         try:
             with self.lock:
+                if fault == "busy":
+                    raise Refusal("not now")
                 self.do(method, given)
                 told["result"] = self.state()
         except Refusal as error:

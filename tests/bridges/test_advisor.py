@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from aleazero.cli.main import run
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import actions
 from aleazero.games.balatro.engine import Batch
-from tests.bridges.chat_endpoint import ChatEndpoint
+from tests.bridges.chat_endpoint import ChatEndpoint, dripping
 from tests.bridges.simple import charm, simple
 
 GREEDY = baseline("greedy")
@@ -41,6 +42,14 @@ def test_what_it_answers_is_done_and_asked_once(monkeypatch: pytest.MonkeyPatch)
     counts = advisor.counts
     assert (counts.asked, counts.followed, counts.from_memory) == (1, 3, 2)
     assert (counts.nonsense, counts.failed, counts.over_budget) == (0, 0, 0)
+
+
+def test_many_may_ask_at_once_and_the_budget_holds() -> None:
+    with ChatEndpoint(_skipping, seconds=0.05) as endpoint, ThreadPoolExecutor(4) as pool:
+        advisor = Advisor(simple, AdvisorConfig(endpoint.url, per_hour=1))
+        assert list(pool.map(lambda _: _first(advisor), range(4))) == [actions.A_SKIP_BLIND] * 4
+        assert len(endpoint.questions) == 1
+    assert (advisor.counts.followed, advisor.counts.from_memory) == (4, 3)
 
 
 def test_it_is_asked_at_blinds_and_in_shops_alone() -> None:
@@ -89,6 +98,12 @@ def test_a_late_an_angry_and_an_absent_endpoint_leave_it_to_the_policy(caplog: p
         assert _first(advisor) == actions.A_SELECT_BLIND
         assert time.perf_counter() - started < 1.4
         assert advisor.counts.failed == 1
+    with dripping() as url:
+        started = time.perf_counter()
+        advisor = Advisor(GREEDY, AdvisorConfig(url, seconds=0.3))
+        assert _first(advisor) == actions.A_SELECT_BLIND
+        assert time.perf_counter() - started < 4
+        assert advisor.counts.failed == 1
     with ChatEndpoint(_skipping, status=500) as endpoint:
         advisor = Advisor(GREEDY, AdvisorConfig(endpoint.url))
         assert _first(advisor) == actions.A_SELECT_BLIND
@@ -135,6 +150,10 @@ def test_an_advisor_is_an_option_of_a_player() -> None:
     for wrong in ("advisor_budget=5", "advisor=h", "advisor=http://u:p@h", "advisor=http://h,advisor_seconds=x"):
         with pytest.raises(ConfigError):
             split_player(f"greedy,{wrong}")
+    for url in ("http://h:99999/v1", "http://user:secret@h/v1", "http://h:secret/v1"):
+        with pytest.raises(ConfigError, match="names no endpoint") as told:
+            AdvisorConfig(url)
+        assert "secret" not in str(told.value)
     with pytest.raises(ConfigError, match="seconds"):
         AdvisorConfig("http://h", seconds=0.0)
 

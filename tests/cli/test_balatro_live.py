@@ -33,9 +33,12 @@ def test_a_live_game_is_played_from_the_command_line(
     [
         (["ftp://x"], "http"),
         (["--player", "nobody"], "greedy or expectimax"),
-        (["--player", "greedy,advisor=here"], "advisor is 'here'"),
+        (["--player", "greedy,advisor=here"], "advisor names no endpoint"),
+        (["--player", "greedy,advisor=http://h:99999/v1"], "advisor names no endpoint"),
+        (["http://127.0.0.1:99999"], "port"),
         (["--deck", "Rde Deck"], "did you mean 'Red Deck'"),
         (["--give-up", "0"], "more than 0"),
+        (["--rest", "0"], "rest is 0"),
     ],
 )
 def test_mistakes_are_explained(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import socket
 import subprocess
 import sys
@@ -36,12 +37,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         )
         assert process.stdin is not None
         assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        assert port.isdecimal(), (folder / "told.txt").read_text()[-2000:]
-        yield f"127.0.0.1:{port}/{bolt_server.DATABASE}", process
-        process.stdin.close()
-        process.stdout.close()
-        process.wait(20)
+        hung = threading.Timer(120, process.kill)  # then its output ends, and the test with it
+        hung.start()
+        try:
+            port = process.stdout.readline().strip()
+            assert port.isdecimal(), (folder / "told.txt").read_text()[-2000:]
+            hung.cancel()
+            yield f"127.0.0.1:{port}/{bolt_server.DATABASE}", process
+        finally:
+            hung.cancel()
+            process.stdin.close()
+            process.stdout.close()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
 
 
 def _url(server: Server) -> str:
@@ -53,9 +64,14 @@ def test_the_server_answers_as_the_embedded_graph_does(server: Server, monkeypat
     said: list[str] = []
     embedded = Embedded()
     with open_store(f"bolt://{server[0]}", said.append) as store:
+        with pytest.raises(ConfigError, match="alea graph build"):
+            store.query("MATCH (j:Joker) RETURN count(j) AS n")
+        store.build(joker_graph())
         store.query("CREATE (:Joker {name: 'of somebody else'})")
-        for _ in range(2):  # a second build stands in place of the first
-            store.build(joker_graph())
+        store.query("CREATE (:Joker {name: 'of somebody else'})")  # their names are their own affair
+        store.build(joker_graph())  # stands in place of the first
+        ours = store.query("MATCH (n {source: 'aleazero'}) RETURN count(n) AS n").rows
+        assert ours == [[len(joker_graph().nodes)]]
         assert store.name.startswith("bolt://127.0.0.1")
         assert bolt_server.PASSWORD not in store.name
         for name in ("Baron", "Marble Joker"):
@@ -66,7 +82,16 @@ def test_the_server_answers_as_the_embedded_graph_does(server: Server, monkeypat
                 assert not mine.rows or mine.columns == theirs.columns  # this server names none of an empty answer's
                 assert sorted(map(str, mine.rows)) == sorted(map(str, theirs.rows))
         # What is not ours stays.
-        assert store.query("MATCH (j:Joker) WHERE j.source IS NULL RETURN j.name AS n").rows == [["of somebody else"]]
+        assert store.query("MATCH (j:Joker) WHERE j.source IS NULL RETURN j.name AS n").rows == [
+            ["of somebody else"],
+            ["of somebody else"],
+        ]
+        # A build that fails leaves the one before.
+        monkeypatch.setattr(bolt, "edge_rows", lambda graph: iter([("NO KIND", "Joker", "Suit", [])]))
+        with contextlib.closing(Bolt(_url(server))) as bare:
+            with pytest.raises(Unreachable, match="cannot hold"):
+                bare.build(dataclasses.replace(joker_graph(), nodes=joker_graph().nodes[:150]))
+            assert bare.query("MATCH (n {source: 'aleazero'}) RETURN count(n) AS n").rows == ours
         with pytest.raises(GraphError, match="cannot be answered"):
             store.query("MATCH (n RETURN")
     assert not said
@@ -171,5 +196,12 @@ def test_a_server_that_goes_away_is_said_once(server: Server) -> None:
         assert synergies(store, "Baron") == before
         assert synergies(store, "Baron") == before
     assert len(said) == 1
+
+
+def test_mistakes_are_told_without_a_password() -> None:
     with pytest.raises(ConfigError, match="no host"):
         Bolt("bolt:///x")
+    for url in ("bolt://h:99999", "bolt://user:se/cret@h:7687", "bolt://user:[secret@h"):
+        with pytest.raises(ConfigError, match="no port") as told:
+            Bolt(url)
+        assert "se" not in str(told.value).replace("database", "")

@@ -8,6 +8,8 @@ from aleazero.core.errors import ConfigError
 from aleazero.games.balatro import tables
 from aleazero.games.balatro.engine import LAST_ANTE, Batch
 from aleazero.games.balatro.layout import (
+    G_CONSUMABLE,
+    G_JOKER,
     MAX_CARDS,
     MAX_CONSUMABLES,
     MAX_HAND,
@@ -73,11 +75,9 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "joker_target": (-1, MAX_JOKERS - 1),
     "consumable": (0, tables.NUM_CONSUMABLES),
     "shelf_kind": (0, 3),
-    "shelf_id": (0, max(tables.NUM_JOKERS, tables.NUM_CONSUMABLES)),
     "shelf_edition": (0, 4),
     "shelf_sticker": (0, 7),
     "booster": (0, tables.NUM_PACKS),
-    "pack_item": (0, max(tables.NUM_JOKERS, tables.NUM_CONSUMABLES)),
     "pack_what": (0, 3),
     "pack_edition": (0, 4),
     "pack_sticker": (0, 7),
@@ -91,6 +91,9 @@ _ANY = ("hashed_seed", "stream_value", "stream_key", "unused")  # random streams
 _FINITE = ("target", "round_score", "best_hand", "chips", "mult", "hand_score", "joker_value")
 
 
+_LAST = [tables.NUM_JOKERS, tables.NUM_CONSUMABLES]  # numbers of what is offered, by its kind; others have none
+
+
 def checked(row: bytes) -> Batch:
     """The game of a record's bytes, as `Batch.snapshot` gives them; ConfigError names every field that is wrong."""
     if len(row) != RECORD.itemsize:
@@ -100,6 +103,10 @@ def checked(row: bytes) -> Batch:
     for name in ("shelf_card", "pack_card"):
         fronts = states[name].reshape(-1, 4)
         if not ((fronts >= 0) & (fronts <= [14, 3, 8, 4])).all():
+            wrong.append(name)
+    for name, kind in (("shelf_id", "shelf_kind"), ("pack_item", "pack_what")):
+        last = np.select([states[kind] == G_JOKER, states[kind] == G_CONSUMABLE], _LAST)
+        if not ((states[name] >= np.minimum(last, 1)) & (states[name] <= last)).all():
             wrong.append(name)
     if wrong:
         raise ConfigError(f"this is no game: out of range are {', '.join(sorted(set(wrong)))}")
