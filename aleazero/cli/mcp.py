@@ -15,7 +15,7 @@ from aleazero.bridges.balatro_advice import Choose, baseline
 from aleazero.cli.answer import print_json
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.errors import ConfigError, MissingExtra
-from aleazero.host_players import is_network
+from aleazero.host_players import is_network, load_player
 from aleazero.host_players import player_of as network_player
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ def player_of(text: str, runs: Path | None) -> Choose:
     name, asked = split_player(text)
     if is_network(name):
         keep_compiled_programs()
+        if load_player(name.partition(",")[0].strip(), "balatro", runs).model.config.history:
+            raise ConfigError(
+                f"player {name!r} remembers what was before, and a table is seen as it stands: name another"
+            )
         choose: Choose = network_player(name, "balatro", runs)(0)
     else:
         choose = baseline(name)
