@@ -526,7 +526,7 @@ def test_the_graphs_plan_can_be_run(tmp_path: Path) -> None:
         name: name for name in ("none", "graph", "permuted", "random")
     }
     assert {config.model.graph_width for config in plan.configs.values()} == {128}
-    assert [measure.name for measure in plan.measures] == ["points a game", "share of games won"]
+    assert [measure.name for measure in plan.measures] == ["points", "wins", "mean ante", "ante-1 clear"]
     (tmp_path / "rated.toml").write_text(GRAPH_PLAN.read_text().replace("[0, 1, 2]", "[0]\nrate = true"))
     with pytest.raises(ConfigError, match="solved"):
         read_plan(tmp_path / "rated.toml")
@@ -549,6 +549,6 @@ def test_games_for_one_are_compared_by_their_points(tmp_path: Path) -> None:
         tiny = tiny.replace(old, new)
     (tmp_path / "tiny.toml").write_text(tiny)
     result = run_experiment(read_plan(tmp_path / "tiny.toml"), tmp_path / "out", "", lambda line: None)
-    graph = result["variants"]["graph"]["measures"]["points a game"]
+    graph = result["variants"]["graph"]["measures"]["points"]
     assert graph["difference"]["verdict"]
     assert graph["final"]["value"] >= 0.0

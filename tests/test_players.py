@@ -243,7 +243,7 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
         ("run:traned", UnknownName, "'traned': did you mean 'trained'? known: fresh, trained"),
         ("run:@7", UnknownName, "unknown run"),
         ("run:trained@8", UnknownName, "'8'"),
-        ("run:trained@last", UnknownName, "'last': known: 20, 7"),
+        ("run:trained@last", UnknownName, "'last': did you mean 'best'? known: 20, 7, best"),
         ("run:fresh", ConfigError, "holds no usable checkpoint yet"),
         ("path:nowhere", export.ExportError, "nowhere is no exported network: "),
     ],

@@ -28,7 +28,7 @@ def test_games_go_on_and_begin_anew_and_everything_is_counted() -> None:
         before = over
         observation, paid, ended, truncated, info = env.step(chosen(observation, random))
         over = ended | truncated
-        assert observation[SEEN].shape == (8, 641)
+        assert observation[SEEN].shape == (8, 1077)
         assert info == {}
         assert not (over & before).any()  # its step was the reset
         assert (paid[before] == 0).all()
