@@ -56,7 +56,8 @@ def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
     """
     if _last(layers, "runtime") != TABLE:
         return list(layers), []
-    found, notes = [], []
+    found: list[Layer] = []
+    notes: list[str] = []
     batch: Any = None
     after = 0  # layers up to the one that says how large a batch is; later ones may still say otherwise
     for layer in layers:

@@ -27,7 +27,7 @@ from tests.monitor import live as watching
 from tests.monitor.live import Live, wait, watched
 
 # Reports that a healthy local run of one process does not make; GPUs it may not have.
-NOT_LOCAL = ("workers", "worker", "alarm", "producers", "ppo", "ray")
+NOT_LOCAL = ("workers", "worker", "alarm", "producers", "ppo", "ray", "rllib")
 ROLES = dict.fromkeys(("run", "learn", "selfplay", "replay", "eval", "hardware", "checkpoint"), "train")
 SETTINGS = (
     *("total_rows=100000000", "search.kind=direct", "learn.updates_per_call=1", "replay.rows_per_new_row=1"),

@@ -27,7 +27,7 @@ if shutil.which("prometheus") is None:
 from tests.monitor import live as watching
 from tests.monitor.live import Live, targets_of, wait, watched
 
-NOT_MADE = ("alarm", "producers", "ppo", "ray")  # reports that a healthy run on Redis does not make
+NOT_MADE = ("alarm", "producers", "ppo", "ray", "rllib")  # reports that a healthy run on Redis does not make
 HEADS = dict.fromkeys(("eval", "workers"), "head")
 ROLES = dict.fromkeys(("run", "learn", "selfplay", "replay", "hardware", "checkpoint"), "train") | HEADS
 CONFIG = tiny(
