@@ -17,12 +17,12 @@ from aleazero.cli.answer import print_json
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
 from aleazero.core.compilation import keep_compiled_programs
-from aleazero.core.errors import ConfigError
+from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import coverage as covered
 from aleazero.games.balatro import fuzz as fuzzing
 from aleazero.games.balatro import measure, pages, saved, text
 from aleazero.games.balatro import verify as vectors
-from aleazero.games.balatro.contest import Choose, Runs, make_chooser, numbered_seeds, play_runs
+from aleazero.games.balatro.contest import PLAYERS, Choose, Runs, make_chooser, numbered_seeds, play_runs
 from aleazero.games.balatro.engine import seed_text
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun
@@ -71,6 +71,8 @@ def evaluate(
 
     name, asked = split_player(player)
     network = is_network(name)
+    if not network and name not in PLAYERS:
+        raise UnknownName("player of balatro", name, [*PLAYERS, "bundled", "run:NAME", "path:FOLDER"])
     if seeds is not None and seeds.isdecimal():
         games, seeds = int(seeds), None
     if not 1 <= games <= MOST_RUNS:
