@@ -44,21 +44,21 @@ class Client:
         """Latencies in ms."""
         batch = lean(observations(rows, self._shape))
         end, found = time.monotonic() + seconds, []
-        asked = {self._server.infer.remote(1, batch): time.monotonic() for _ in range(groups)}
+        asked = {self._server.infer.remote((0, 1), batch): time.monotonic() for _ in range(groups)}
         while asked:
             ready, _ = ray.wait(list(asked), num_returns=1)
             ray.get(ready[0])
             now = time.monotonic()
             found.append((now - asked.pop(ready[0])) * 1000)
             if now < end:
-                asked[self._server.infer.remote(1, batch)] = now
+                asked[self._server.infer.remote((0, 1), batch)] = now
         return found
 
 
 def alone(config: str, leaves: list[np.ndarray], rows: int, seconds: float) -> float:
     """Rows a second of the network, on batches of so many rows."""
     network = Network(config)
-    network.load(1, leaves)
+    network.load((0, 1), leaves)
     shape = far_parts_of(config, 1).game.spec.observation_shape
     batch = [observations(rows, shape)]
     network.compute(batch)
@@ -90,7 +90,7 @@ def main() -> int:
         server = ray.remote(num_cpus=0, runtime_env={"env_vars": {"JAX_PLATFORMS": "cpu"}})(InferenceServer).remote(
             text, given.most_rows, given.wait_ms
         )
-        ray.get(server.load.remote(1, [ray.put(leaves)]))
+        ray.get(server.load.remote((0, 1), [ray.put(leaves)]))
         make = ray.remote(num_cpus=1, runtime_env={"env_vars": ONE_CORE})(Client)
         clients = [make.remote(server, shape) for _ in range(given.clients)]
         for rows in map(int, given.rows.split(",")):

@@ -14,6 +14,7 @@ import ray
 
 from aleazero.core.errors import AleaError
 from aleazero.runtimes.ray.far_play import Answer
+from aleazero.runtimes.ray.messages import Named
 from aleazero.runtimes.ray.pulse import GONE
 
 PATIENCE_SECONDS = 60.0  # for a server to come back
@@ -37,19 +38,19 @@ class ServerAsker:
     def __init__(self, server: Any) -> None:
         """`server` is the handle of an `InferenceServer`."""
         self._server = server
-        self._version, self._weights = -1, list[Any]()
+        self._name, self._weights = (-1, -1), list[Any]()
         self._open: dict[Any, np.ndarray] = {}  # by question
         self._again: dict[Any, Any] = {}  # by the question first asked: the one that stands for it now
         self._silent_since: float | None = None
 
-    def use(self, version: int, weights: list[Any]) -> None:
+    def use(self, name: Named, weights: list[Any]) -> None:
         """Weights that answers must come from, or from newer ones."""
-        self._version, self._weights = version, weights
+        self._name, self._weights = name, weights
 
     def ask(self, observations: np.ndarray) -> Any:
         """Sends a request."""
         observations = lean(observations)
-        question = self._server.infer.remote(self._version, observations)
+        question = self._server.infer.remote(self._name, observations)
         self._open[question] = observations
         return question
 
@@ -66,7 +67,7 @@ class ServerAsker:
                     self._again.pop(question, None)
                     return question, answer
                 observations = self._open.pop(asked)
-                self._again[question] = self._server.infer.remote(self._version, observations)
+                self._again[question] = self._server.infer.remote(self._name, observations)
                 self._open[self._again[question]] = observations
             if not ready:
                 raise ServerGone(f"the inference server has not answered for {PATIENCE_SECONDS:.0f} s")
@@ -76,7 +77,7 @@ class ServerAsker:
         try:
             answer: Answer | None = ray.get(asked)
             if answer is None:
-                ray.get(self._server.load.remote(self._version, self._weights))
+                ray.get(self._server.load.remote(self._name, self._weights))
         except GONE as error:
             now = time.monotonic()
             self._silent_since = self._silent_since or now

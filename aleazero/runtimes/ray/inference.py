@@ -23,6 +23,7 @@ from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.records import Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.far_play import Answer
+from aleazero.runtimes.ray.messages import Named
 from aleazero.runtimes.ray.pulse import Heart
 
 LEAST_ROWS = 32  # that a batch is padded to
@@ -52,7 +53,7 @@ class Network:
         self._observation = jax.eval_shape(lambda key: game.observe(game.init(key)), jax.random.key(0))
         self._like = jax.eval_shape(model.init, jax.random.key(0))
         self._weights: Weights | None = None
-        self.version = -1
+        self.name = (-1, -1)
         self._rooms: dict[int, np.ndarray] = {}
 
         def answer(weights: Weights, observations: Any) -> Any:
@@ -61,11 +62,11 @@ class Network:
 
         self._answer = jax.jit(answer)
 
-    def load(self, version: int, leaves: list[np.ndarray]) -> None:
+    def load(self, name: Named, leaves: list[np.ndarray]) -> None:
         """Takes weights, unless it has newer ones."""
-        if version > self.version:
+        if name > self.name:
             self._weights = jax.device_put(jax.tree.unflatten(jax.tree.structure(self._like), leaves))
-            self.version = version
+            self.name = name
 
     def compute(self, observations: list[np.ndarray]) -> list[Answer]:
         """What the network says of each request's rows."""
@@ -106,15 +107,15 @@ class InferenceServer:
         """The number of its process."""
         return self._heart.beat()
 
-    async def load(self, version: int, weights: list[Any]) -> None:
+    async def load(self, name: Named, weights: list[Any]) -> None:
         """Takes weights from the object store."""
-        if version > self._network.version:
+        if name > self._network.name:
             leaves = await weights[0]
-            await asyncio.get_running_loop().run_in_executor(self._pool, self._network.load, version, leaves)
+            await asyncio.get_running_loop().run_in_executor(self._pool, self._network.load, name, leaves)
 
-    async def infer(self, version: int, observations: np.ndarray) -> Answer | None:
+    async def infer(self, name: Named, observations: np.ndarray) -> Answer | None:
         """Logits and opinions of observations `[N, ...]`; None where it has not got these weights, or newer ones."""
-        if self._network.version < version:
+        if self._network.name < name:
             return None
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work())

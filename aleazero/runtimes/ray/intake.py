@@ -128,8 +128,8 @@ class Intake:
         waiting = len(self._receipts)
         if self._lock_step and (waiting or self._under_way):
             return
-        version, reference = self._weights.sent
-        order = Order(version, reference, self.rows, self.epoch, dict(self._saved))
+        name, reference = self._weights.sent
+        order = Order(name, reference, self.rows, self.epoch, dict(self._saved))
         for seat in self._seats:
             while not seat.gone and now >= seat.not_before and seat.asked < self._queue:
                 if waiting >= self._queue * len(self._seats):  # the learner is behind

@@ -45,6 +45,7 @@ class Task:
     root: Path  # where runs are kept there
     how: Resume | None  # None where the run is new
     until: Until
+    number: int  # larger than that of any learner of the run before it
 
 
 class Learner:
@@ -62,7 +63,7 @@ class Learner:
         """Trains to the end, or until it is told to stop. `keeper`, where given, has the run's folder elsewhere."""
         with _place(task, keeper) as (folder, root, mirror):
             parts = build_parts(folder.read_config(), [jax.local_devices()[0]], root)
-            maker = _run_maker(players, server, mirror)
+            maker = _run_maker(players, server, mirror, task.number)
             finished = train_in(
                 parts, folder, root, task.how, task.until, True, maker, sends=False, sinks=journal_alone
             )
@@ -86,9 +87,9 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None) -> Callable[..., LocalRun]:
+def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None, number: int) -> Callable[..., LocalRun]:
     def make_run(parts: Parts, folder: RunFolder, sink: Sink, root: Path) -> LocalRun:
-        weights = StoredWeights(0 if parts.config.ray.lock_step else parts.config.ray.sync_every)
+        weights = StoredWeights(0 if parts.config.ray.lock_step else parts.config.ray.sync_every, number)
 
         def make_intake(parts: Parts, sink: SourcedSink, _: WeightStore) -> Intake:
             kind = Intake if mirror is None else _Mirrored

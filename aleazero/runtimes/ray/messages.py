@@ -14,16 +14,23 @@ from ray import exceptions
 
 from aleazero.core.errors import AleaError
 
+Named = tuple[int, int]  # weights: by whose they are (a later learner has a larger number), and by their version
+
 
 @dataclasses.dataclass(frozen=True)
 class Order:
     """What to play with."""
 
-    version: int  # of the weights
+    name: Named  # of the weights
     weights: list[Any]  # one reference to their arrays: inside a list it is fetched only by one who has not got them
     rows: int  # of the run so far: schedules go by them
     epoch: int
     saved: dict[int, int]  # by source: slabs below this number are in a checkpoint
+
+    @property
+    def version(self) -> int:
+        """Of the weights."""
+        return self.name[1]
 
 
 @dataclasses.dataclass(frozen=True)

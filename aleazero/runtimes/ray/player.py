@@ -25,7 +25,7 @@ from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.lanes import lanes_of
 from aleazero.runtimes.ray.asker import ServerAsker
 from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
-from aleazero.runtimes.ray.messages import Order, Receipt
+from aleazero.runtimes.ray.messages import Named, Order, Receipt
 from aleazero.runtimes.ray.pulse import Heart
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import Slab, count_games
@@ -36,17 +36,19 @@ class StoreFull(AleaError):  # noqa: N818 - the name says what happened
 
 
 class OrderedWeights:
-    """The weights that the last order named, fetched once per version; the store of a player."""
+    """The weights that the last order named, fetched once; the store of a player."""
 
     def __init__(self, like: Any) -> None:
         """`like` are arrays, or shapes, of such weights."""
         self._structure = jax.tree.structure(like)
         self._latest: tuple[int, Weights] | None = None
+        self._name: Named | None = None
 
     def take(self, order: Order) -> None:
         """Fetches what is not here yet."""
-        if self._latest is None or self._latest[0] != order.version:
+        if self._name != order.name:
             leaves = ray.get(order.weights[0])
+            self._name = order.name
             self._latest = order.version, jax.device_put(jax.tree.unflatten(self._structure, leaves))
 
     def publish(self, version: int, weights: Weights) -> None:
@@ -129,7 +131,7 @@ class FarPlay:
 
     def prepare(self, order: Order) -> None:
         """The server is to answer by these weights."""
-        self._asker.use(order.version, order.weights)
+        self._asker.use(order.name, order.weights)
 
     def roll(self, order: Order) -> list[Slab]:
         """One rollout: a slab of each group."""

@@ -98,7 +98,10 @@ def train_with(
     began, died, watch = time.monotonic(), 0, Watch(crew)
     while True:
         left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
-        task = Task(folder.path.resolve(), root.resolve(), how, dataclasses.replace(until, seconds=left))
+        until_then = dataclasses.replace(until, seconds=left)
+        task = Task(
+            folder.path.resolve(), root.resolve(), how, until_then, number=time.time_ns()
+        )  # always of this machine
         with _learner(config, folder, crew) as (learner, keeper):
             try:
                 question = learner.train.remote(task, crew.players, crew.server, keeper)

@@ -12,16 +12,22 @@ import numpy as np
 import ray
 
 from aleazero.core.records import Weights
+from aleazero.runtimes.ray.messages import Named
 
 
 class StoredWeights:
     """The weight store of a learner."""
 
-    def __init__(self, sync_every: int) -> None:
-        """`sync_every` games must be over before newer weights are sent; 0: every version is."""
+    def __init__(self, sync_every: int, learner: int = 0) -> None:
+        """`sync_every` games must be over before newer weights are sent; 0: every version is.
+
+        A later `learner` of the run has a larger number: it goes on from a checkpoint, and what has the same version of
+        an earlier one is something else.
+        """
+        self._learner = learner
         self._sync_every = sync_every
         self._latest: tuple[int, Weights] | None = None
-        self._sent: tuple[int, list[Any]] | None = None
+        self._sent: tuple[Named, list[Any]] | None = None
         self._sent_games = 0
         self.games = 0  # over so far, in what the learner has taken
 
@@ -30,7 +36,7 @@ class StoredWeights:
         self._latest = (version, weights)
         if self._sent is None or self.games - self._sent_games >= self._sync_every:
             leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(weights)]  # those of JAX would be copied once more
-            self._sent, self._sent_games = (version, [ray.put(leaves)]), self.games
+            self._sent, self._sent_games = ((self._learner, version), [ray.put(leaves)]), self.games
 
     def latest(self) -> tuple[int, Weights]:
         """The newest version, sent or not: for matches in this process."""
@@ -39,8 +45,8 @@ class StoredWeights:
         return self._latest
 
     @property
-    def sent(self) -> tuple[int, list[Any]]:
-        """The newest version that was sent, and a list with the one reference to it."""
+    def sent(self) -> tuple[Named, list[Any]]:
+        """The name of the newest that were sent, and a list with the one reference to them."""
         if self._sent is None:
             raise LookupError("no weights have been published")
         return self._sent

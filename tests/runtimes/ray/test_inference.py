@@ -93,12 +93,12 @@ def test_games_whose_network_is_asked_elsewhere_are_the_games_of_a_rollout(parts
 
 def test_requests_are_joined_and_answered_each_with_its_own(server: Any, parts: Any, weights: Any) -> None:
     rows = np.random.default_rng(0).random((40, *parts.game.spec.observation_shape), np.float32)
-    assert ray.get(server.infer.remote(1, rows)) is None  # it has no weights yet
-    ray.get(server.load.remote(1, [ray.put(leaves(weights))]))
+    assert ray.get(server.infer.remote((0, 1), rows)) is None  # it has no weights yet
+    ray.get(server.load.remote((0, 1), [ray.put(leaves(weights))]))
     ray.get(server.figures.remote())
     rows[:3] = rows[:3] > 0.5
     pieces = [lean(rows[:3]), rows[3:10], rows[10:40]]
-    answers = ray.get([server.infer.remote(1, piece) for piece in pieces])
+    answers = ray.get([server.infer.remote((0, 1), piece) for piece in pieces])
     output = parts.model.apply(weights, rows)
     np.testing.assert_allclose(np.concatenate([a[0] for a in answers]), output.logits, atol=1e-5)
     np.testing.assert_allclose(np.concatenate([a[1] for a in answers]), parts.model.opinion(weights, rows), atol=1e-5)
@@ -112,7 +112,7 @@ def test_requests_are_joined_and_answered_each_with_its_own(server: Any, parts: 
 def test_a_player_goes_on_when_the_server_is_back(server: Any, weights: Any) -> None:
     actor = ray.remote(num_cpus=1, concurrency_groups={"life": 1})(Player)
     player = actor.remote(to_toml(CONFIG), 2, None, ("server", ray.get_runtime_context().namespace))
-    order = Order(5, [ray.put(leaves(weights))], 0, 0, {})
+    order = Order((0, 5), [ray.put(leaves(weights))], 0, 0, {})
     assert [receipt.number for receipt in ray.get(player.play.remote(order))] == [0, 0]
     under_way = [player.play.remote(order) for _ in range(3)]
     ray.kill(server, no_restart=False)
@@ -124,7 +124,7 @@ def test_a_player_goes_on_when_the_server_is_back(server: Any, weights: Any) -> 
 
 
 def test_more_than_a_few_batches_wait_at_the_door(server: Any, parts: Any, weights: Any) -> None:
-    ray.get(server.load.remote(9, [ray.put(leaves(weights))]))
+    ray.get(server.load.remote((0, 9), [ray.put(leaves(weights))]))
     rows = np.zeros((64, *parts.game.spec.observation_shape), np.float32)
     seen: list[float] = []
     over = threading.Event()
@@ -135,7 +135,7 @@ def test_more_than_a_few_batches_wait_at_the_door(server: Any, parts: Any, weigh
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    answers = ray.get([server.infer.remote(9, rows) for _ in range(60)])
+    answers = ray.get([server.infer.remote((0, 9), rows) for _ in range(60)])
     over.set()
     watcher.join()
     assert len(answers) == 60
@@ -144,9 +144,22 @@ def test_more_than_a_few_batches_wait_at_the_door(server: Any, parts: Any, weigh
 
 def test_an_asker_gives_a_server_without_weights_its_own(server: Any, parts: Any, weights: Any, tmp_path: Path) -> None:
     asker = ServerAsker(server)
-    asker.use(20, [ray.put(leaves(weights))])  # newer than any it has
+    asker.use((0, 20), [ray.put(leaves(weights))])  # newer than any it has
     rows = np.zeros((2, *parts.game.spec.observation_shape), np.float32)
     question = asker.ask(rows)
     answered, (logits, _) = asker.wait([question])
     assert answered == question
     assert logits.shape == (2, parts.game.spec.num_actions)
+
+
+def test_the_weights_of_a_dead_learner_do_not_answer_for_the_next(server: Any, parts: Any, weights: Any) -> None:
+    other = jax.tree.map(lambda leaf: leaf * 0.5, weights)
+    rows = np.ones((2, *parts.game.spec.observation_shape), np.float32)
+    dead, alive = ServerAsker(server), ServerAsker(server)
+    dead.use((1, 30), [ray.put(leaves(weights))])
+    dead.wait([dead.ask(rows)])
+    alive.use((2, 25), [ray.put(leaves(other))])  # it went on from a checkpoint
+    _, (logits, _) = alive.wait([alive.ask(rows)])
+    np.testing.assert_allclose(logits, parts.model.apply(other, rows).logits, atol=1e-5)
+    _, (late, _) = dead.wait([dead.ask(rows)])  # an order of the dead one that is still under way
+    np.testing.assert_array_equal(late, logits)
