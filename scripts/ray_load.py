@@ -2,8 +2,9 @@
 
     python scripts/ray_load.py [--game connect_four] [--seconds 40] [--workers 1,2] [--wire-mb 117] [--out FILE]
 r is what one player makes a second when it has a core to itself, L what the learner takes when slabs cost nothing (one
-is handed to it again and again), b the bytes of a row. Rows a second of N players are min(N r, L, wire / b); on one
-machine they share its cores with the learner too. Both are compared with runs of N players.
+is handed to it again and again), b the bytes of a row. Rows a second of N players are min(N r, L, wire / b). On one
+machine of C cores they share them with the learner, which takes all of them when it is alone: a row costs a core 1 / r
++ C / L seconds, and there are at most C / (1 / r + C / L) rows a second. Both are compared with runs of N players.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def main() -> int:
     one, wire = seen[min(seen)]["one"], given.wire_mb * 1e6 / bytes_a_row
     found: dict[str, Any] = {"r": one, "L": most, "bytes_a_row": bytes_a_row, "wire_rows": wire, "cores": cores()}
     found["checked"] = [
-        {"players": n, "measured": of["taken"], "model": min(n * one, most, cores() * one / (1 + one / most))}
+        {"players": n, "measured": of["taken"], "model": min(n * one, most, cores() / (1 / one + cores() / most))}
         for n, of in seen.items()
     ]
     found["model"] = {n: min(n * one, most, wire) for n in (1, 2, 4, 8, 16, 32, 64, 128)}

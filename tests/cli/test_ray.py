@@ -17,6 +17,7 @@ import pytest
 
 from aleazero import checkpoint
 from aleazero.cli.main import run
+from aleazero.observe.mlflow_client import connect, local_uri
 from aleazero.observe.targets import read_targets
 from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import run_targets
@@ -89,6 +90,7 @@ def eventually(happened: Callable[[], Any], what: str) -> Any:
     return found
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning")
 def test_two_machines_become_a_cluster_that_trains(
     machines: list[Machine], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -134,7 +136,7 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
     sets = (
         *(*TINY, "total_rows=1e8", "replay.capacity_rows=4096", "checkpoint.every_rows=1280"),
         "search.kind=direct",  # it compiles faster
-        *("observe.tensorboard=true", "observe.prometheus=true", "observe.metrics_port=0"),
+        *("observe.tensorboard=true", "observe.prometheus=true", "observe.metrics_port=0", "observe.mlflow=local"),
     )
     driver = head.begin(
         *("train", "tictactoe", "--preset", "quick", *(word for each in sets for word in ("--set", each))),
@@ -171,6 +173,9 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
     assert sources() == before  # the same players, with their games
     assert statuses(folder)[-1] == "stopped"
     assert list((folder.path / "tensorboard").glob("events*"))
+    client = connect(local_uri(head.home / "runs"))
+    (kept,) = client.search_runs([each.experiment_id for each in client.search_experiments()])  # of both drivers
+    assert (kept.data.tags["run"], kept.data.metrics["ray/players"]) == ("it", 2.0)
 
 
 def statuses(folder: RunFolder) -> list[str]:

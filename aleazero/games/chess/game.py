@@ -13,6 +13,8 @@ counts how often `key` was there and in the `past` of where it began, and says s
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,7 @@ from jax import Array
 from aleazero.core.game import WIN_DRAW_LOSS, Game, GameSpec, Notation, Symmetry
 from aleazero.core.keys import mix
 from aleazero.core.struct import replace, struct
-from aleazero.games.chess import actions, encode, moves
+from aleazero.games.chess import actions, encode, moves, starts
 from aleazero.games.chess.bits import Bits, once, only, square
 from aleazero.games.chess.board import Board, insufficient, move, start, swapped, turned
 from aleazero.games.chess.notation import ChessNotation
@@ -78,6 +80,7 @@ class Chess(Game):
         self.position_key = _position_key
         self.past_keys = _past_keys
         self.seen_before = _seen_before
+        self.starts = MappingProxyType({"scattered": self._scattered})
 
     def init(self, key: Array) -> ChessState:
         """The first position; nothing is drawn."""
@@ -93,6 +96,19 @@ class Chess(Game):
             zero,
             (nothing,) * self.history,
         )
+
+    def _scattered(self, key: Array) -> ChessState:
+        """Random pieces of both sides anywhere; where that is no position of a game, or its end, the first position."""
+        pieces, turn = jax.random.split(key)
+        board, zero = starts.scattered(pieces), jnp.int32(0)
+        nothing = jnp.uint32(0), jnp.int32(-1)
+        here, there = (moves.legal(each, *nothing).check for each in (board, turned(board)))
+        board = jax.tree.map(lambda mine, theirs: jnp.where(there, theirs, mine), board, turned(board))
+        seat = jax.random.bernoulli(turn).astype(jnp.int32)
+        earlier = (jax.tree.map(jnp.zeros_like, board),) * self.history
+        state = self.position(board, *nothing, seat, zero, jnp.int32(1), zero, earlier)
+        unfit = (here & there) | state.terminated
+        return jax.tree.map(lambda first, other: jnp.where(unfit, first, other), self.init(key), state)
 
     def position(
         self, board: Board, castling: Array, ep: Array, to_play: Array, clock: Array, number: Array,

@@ -219,3 +219,21 @@ def test_networks_see_pieces_where_their_moves_begin(text: str):
     for source, target, kind in (GAME.spec.moves[action] for action in legal):
         assert (own[source], own[target], kind) == (1, 0, 0)
     assert {kind for _, _, kind in GAME.spec.moves} == {0, 1, 2, 3}
+
+
+def test_scattered_games_begin_anywhere_that_a_game_can_be():
+    states = jax.jit(jax.vmap(GAME.starts["scattered"]))(jax.random.split(jax.random.key(0), 600))
+    assert not np.asarray(states.terminated).any()
+    strange = chess.STATUS_TOO_MANY_CHECKERS | chess.STATUS_IMPOSSIBLE_CHECK  # no game leads there, but one can go on
+    boards = [chess.Board(GAME.notation.format_state(lane(states, i))) for i in range(600)]
+    assert {board.status() & ~strange for board in boards} == {chess.STATUS_VALID}
+    assert {board.turn for board in boards} == {True, False}
+    legal = np.asarray((batched("legal_list")(states) >= 0).sum(-1))
+    assert legal.tolist() == [board.legal_moves.count() for board in boards]
+    usual = sum(board == chess.Board() for board in boards)
+    assert usual < 200
+    sizes = [len(board.piece_map()) for board in boards]
+    assert min(sizes) <= 4
+    assert len(set(sizes)) > 20
+    white = [len(chess.SquareSet(board.occupied_co[chess.WHITE])) for board in boards]
+    assert np.mean(np.abs(2 * np.array(white) - sizes) > 2) > 0.2  # one side has two pieces more
