@@ -1,16 +1,18 @@
 """Games of a host game as one vector environment of Gymnasium's, with masks and the run's rewards.
 
 A game that is over begins anew at the next step, whose action is not used. Seeds are those of practice, which ratings
-never use. Knows the contract of host games; not RLlib.
+never use. Knows the contract of host games; of Ray only whether it has started this process again.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
+import ray
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -122,4 +124,13 @@ def make_env(context: Mapping[str, Any]) -> gymnasium.vector.VectorEnv:
     if hasattr(game, "threads"):
         game.threads = 1  # a runner has one core
     seed = [*context["seed"], int(getattr(context, "worker_index", 0))]
+    if _started_again():
+        seed.append(time.time_ns())  # or else it would play the games of its first life once more
     return GamesEnv(game, context.get("num_envs", 1), RewardConfig(**context["rewards"]), context["gamma"], seed)
+
+
+def _started_again() -> bool:
+    """Whether this process is an actor of Ray's that has died before."""
+    if not ray.is_initialized() or ray.get_runtime_context().get_actor_id() is None:
+        return False
+    return bool(ray.get_runtime_context().was_current_actor_reconstructed)
