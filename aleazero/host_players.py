@@ -8,26 +8,24 @@ What looking ahead is paid by is what the network was trained for: a run's setti
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from aleazero import checkpoint as checkpoints
 from aleazero import export
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import HostGame
-from aleazero.core.records import Evaluate, Weights
+from aleazero.core.records import Weights
 from aleazero.core.settings import Layer, build, to_dict
 from aleazero.games.registry import make_game
 from aleazero.models.build import Model, build_model
 from aleazero.play.alone import Choose
+from aleazero.play.asked import logits_of
 from aleazero.play.lookahead import LookAhead, Looking
 from aleazero.play.past import Past
 from aleazero.play.rewards import RewardConfig
@@ -141,21 +139,21 @@ def _of_run(detail: str, text: str, game_name: str, root: Path | None) -> HostNe
 
 
 def chooser(game: HostGame, model: Model, weights: Weights) -> Choose:
-    """The likeliest legal action of a network's policy, in games that are followed from their start."""
+    """The likeliest legal action of a network's policy, in games followed from their start; 0 in ended ones."""
     past = Past(0, game.spec.observation_shape, model.config.history)
 
     def choose(states: Any, move: int) -> np.ndarray:
         nonlocal past
-        seen, legal = game.observe(states), game.legal_actions(states)
+        legal = game.legal_actions(states)
+        going, chosen = np.flatnonzero(legal.any(-1)), np.zeros(len(legal), np.int64)
         if move == 0:
-            past = Past(len(seen), game.spec.observation_shape, model.config.history)
-        chosen = np.asarray(_likeliest(model.evaluate, weights, past.beside(seen), legal))
-        past.add(seen)
+            past = Past(len(legal), game.spec.observation_shape, model.config.history)
+        if len(going):
+            seen, here = game.observe(game.take(states, going)), past.take(going)
+            logits = logits_of(model.evaluate, weights, here.beside(seen))
+            chosen[going] = np.where(legal[going], logits, -np.inf).argmax(-1)
+            here.add(seen)
+            past.put(going, here)
         return chosen
 
     return choose
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _likeliest(evaluate: Evaluate, weights: Weights, observation: Array, legal: Array) -> Array:
-    return jnp.argmax(jnp.where(legal, evaluate(weights, observation).logits, -jnp.inf), -1)

@@ -10,17 +10,14 @@ network's signature and what decisions are paid; no rules.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import HostGame
 from aleazero.core.records import Evaluate, Weights
+from aleazero.play.asked import logits_of, values_of
 from aleazero.play.past import Past
 from aleazero.play.rewards import RewardConfig, pay
 
@@ -68,16 +65,15 @@ class Looking:
             self._past[:] = [Past(len(legal), self.game.spec.observation_shape, self.history)]
         past = self._past[0]
         if len(going):
-            rng = np.random.default_rng([self.seed, move])
-            chosen[going] = self._choose(self.game.take(states, going), past.take(going), legal[going], rng)
-        if self.history:
-            past.add(self.game.observe(states))
+            rng, here = np.random.default_rng([self.seed, move]), past.take(going)
+            chosen[going] = self._choose(self.game.take(states, going), here, legal[going], rng)
+            past.put(going, here)
         return chosen
 
     def _choose(self, states: Any, past: Past, legal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         lanes, width = legal.shape[0], min(self.config.candidates, legal.shape[1])
         seen = self.game.observe(states)
-        logits = np.where(legal, np.asarray(_logits(self.evaluate, self.weights, past.beside(seen))), -np.inf)
+        logits = np.where(legal, logits_of(self.evaluate, self.weights, past.beside(seen)), -np.inf)
         past.add(seen)
         noisy = logits + rng.gumbel(size=legal.shape)
         tried = np.argsort(-noisy, axis=1)[:, :width]  # [B, M], the likeliest first
@@ -132,33 +128,9 @@ class Looking:
             if over.all() or depth == self.config.depth - 1:
                 break
             seen = game.observe(now)
-            logits = np.asarray(_logits(self.evaluate, self.weights, past.beside(seen)))
+            logits = logits_of(self.evaluate, self.weights, past.beside(seen))
             past.add(seen)
             noise = rng.gumbel(size=(1, logits.shape[1]))  # one draw for all: candidates differ by what they are
             actions = np.where(game.legal_actions(now), logits + noise, -np.inf).argmax(1)
-        rest = np.asarray(_values(self.evaluate, self.weights, past.beside(game.observe(now))))
+        rest = values_of(self.evaluate, self.weights, past.beside(game.observe(now)))
         return brought + np.where(over, 0.0, factor * rest)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _padded_logits(evaluate: Evaluate, weights: Weights, observation: Array) -> Array:
-    return evaluate(weights, observation).logits.astype(jnp.float32)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _padded_values(evaluate: Evaluate, weights: Weights, observation: Array) -> Array:
-    return evaluate(weights, observation).value.astype(jnp.float32)
-
-
-def _pad(observation: np.ndarray) -> np.ndarray:
-    """Rows up to a power of two: a batch of another size would be compiled anew."""
-    size = 1 << (len(observation) - 1).bit_length()
-    return np.concatenate([observation, np.zeros((size - len(observation), *observation.shape[1:]), observation.dtype)])
-
-
-def _logits(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
-    return np.asarray(_padded_logits(evaluate, weights, _pad(observation)))[: len(observation)]
-
-
-def _values(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
-    return np.asarray(_padded_values(evaluate, weights, _pad(observation)))[: len(observation)]

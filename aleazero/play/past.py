@@ -32,3 +32,8 @@ class Past:
     def take(self, lanes: np.ndarray) -> Past:
         """That of lanes `[n]`, to go on apart."""
         return Past(0, (), self.length, self.rows[lanes])
+
+    def put(self, lanes: np.ndarray, taken: Past) -> None:
+        """What was taken has gone on: it is the past of these lanes."""
+        if self.length:
+            self.rows[lanes] = taken.rows

@@ -1,0 +1,25 @@
+"""Padding changes nothing of what a network says, and keeps it from being compiled for every size."""
+
+from __future__ import annotations
+
+import types
+
+import jax.numpy as jnp
+import numpy as np
+
+from aleazero.play.asked import logits_of, values_of
+
+
+def test_answers_are_those_of_the_rows_alone() -> None:
+    sizes = []
+
+    def evaluate(weights, observation):
+        sizes.append(len(observation))  # when it is compiled
+        return types.SimpleNamespace(logits=observation @ weights, value=jnp.sum(observation, -1))
+
+    weights = np.random.default_rng(0).random((3, 4), np.float32)
+    for count in (1, 5, 6, 8, 7):
+        rows = np.random.default_rng(count).random((count, 3), np.float32)
+        np.testing.assert_allclose(logits_of(evaluate, weights, rows), rows @ weights, rtol=1e-5)
+        np.testing.assert_allclose(values_of(evaluate, weights, rows), rows.sum(-1), rtol=1e-5)
+    assert sizes == [1, 1, 8, 8]
