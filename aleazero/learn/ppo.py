@@ -9,8 +9,9 @@ their target. Knows fragments and a network's outputs; not who played.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ from aleazero.core.schedule import Schedule
 from aleazero.core.scopes import part
 from aleazero.core.struct import struct
 from aleazero.learn.update import LearnConfig, LearnerState, make_optimiser
+
+T = TypeVar("T")
 
 _FASTER, _SLOWER = 1.5, 0.5  # what the penalty is multiplied by
 _FAR, _NEAR = 2.0, 0.5  # of the target, beyond which it is
@@ -40,6 +43,7 @@ class PpoConfig:
     kl_target: float = 0.02  # how far an iteration should move the policy, in nats; 0: no penalty
     kl_start: float = 0.2  # the penalty's first weight; it grows and shrinks to meet the target
     epochs: int = 4  # times that every row is learned from
+    cached_rows: int = 0  # on a CPU: rows learned from at once, so that what is made of them stays in its cache; 0: all
     teacher: str = ""  # a baseline of the game that plays first, and is imitated; Balatro: greedy, expectimax
     teacher_rows: int = 0  # rows that it plays
     opponents: int = 0  # past selves that a game for two is played against; games for one have none
@@ -67,7 +71,7 @@ class PpoConfig:
             found.append(f"teacher is {self.teacher!r} and teacher_rows {self.teacher_rows}; give both, or neither")
         found += [
             f"{name} is {getattr(self, name)}; it must be at least {least}"
-            for name, least in (("epochs", 1), ("opponents", 0), ("opponents_every", 1))
+            for name, least in (("epochs", 1), ("cached_rows", 0), ("opponents", 0), ("opponents_every", 1))
             if getattr(self, name) < least
         ]
         return found
@@ -165,9 +169,15 @@ def _value_loss(config: PpoConfig, output: Output, rows: PpoRows) -> Array:
 
 
 def ppo_loss(
-    config: PpoConfig, apply: Apply, weights: Weights, rows: PpoRows, kl_weight: Array, entropy_weight: Array
+    config: PpoConfig,
+    apply: Apply,
+    weights: Weights,
+    rows: PpoRows,
+    kl_weight: Array,
+    entropy_weight: Array,
+    count: Array | None = None,
 ) -> tuple[Array, PpoMeasures]:
-    """The loss of a minibatch."""
+    """The loss of a minibatch; or of a piece of one whose learner made `count` decisions in all: pieces add up."""
     output = apply(weights, rows.observation)
     policy, log_prob = _log_policy(output, rows)
     log_ratio = log_prob - rows.log_prob
@@ -175,7 +185,7 @@ def ppo_loss(
     near = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
     surrogate = jnp.minimum(ratio * rows.advantage, near * rows.advantage)
     entropy, value = _entropy(policy, rows), _value_loss(config, output, rows)
-    count = jnp.maximum(rows.mine.sum(), 1)
+    count = _decisions(rows) if count is None else count
 
     def mean(each: Array) -> Array:
         return jnp.where(rows.mine, each, 0.0).sum() / count
@@ -192,12 +202,18 @@ def ppo_loss(
 
 
 def clone_loss(
-    config: PpoConfig, apply: Apply, weights: Weights, rows: PpoRows, kl_weight: Array, entropy_weight: Array
+    config: PpoConfig,
+    apply: Apply,
+    weights: Weights,
+    rows: PpoRows,
+    kl_weight: Array,
+    entropy_weight: Array,
+    count: Array | None = None,
 ) -> tuple[Array, PpoMeasures]:
-    """The loss of a minibatch that a teacher played: what it did becomes likelier, and what it got is the value."""
+    """The same where a teacher played: what it did becomes likelier, and what it got is the value."""
     output = apply(weights, rows.observation)
     policy, log_prob = _log_policy(output, rows)
-    count = jnp.maximum(rows.mine.sum(), 1)
+    count = _decisions(rows) if count is None else count
     measures = PpoMeasures(
         policy=-jnp.where(rows.mine, log_prob, 0.0).sum() / count,
         value=jnp.where(rows.mine, _value_loss(config, output, rows), 0.0).sum() / count,
@@ -206,6 +222,11 @@ def clone_loss(
         clipped=jnp.float32(0.0),
     )
     return measures.policy + config.value_weight * measures.value, measures
+
+
+def _decisions(rows: PpoRows) -> Array:
+    """How many are the learner's own; at least 1."""
+    return jnp.maximum(rows.mine.sum(), 1)
 
 
 def next_kl_weight(config: PpoConfig, weight: Array, kl: Array) -> Array:
@@ -269,6 +290,25 @@ def updates_of(config: PpoConfig, learn: LearnConfig, rows: int) -> int:
     return config.epochs * max(rows // learn.batch_size, 1)
 
 
+def _pieces(config: PpoConfig, learn: LearnConfig, size: int) -> int:
+    """How many a minibatch is cut into: the gradient is the same."""
+    wanted = learn.accumulate
+    if config.cached_rows and jax.default_backend() == "cpu":
+        wanted = max(wanted, size // config.cached_rows)
+    return math.gcd(size, wanted)
+
+
+def _summed(piece: Callable[[PpoRows], T], rows: PpoRows, pieces: int) -> T:
+    """What the pieces of a minibatch bring, added up; one after the other."""
+    if pieces == 1:
+        return piece(rows)
+    parts = jax.tree.map(lambda x: x.reshape(pieces, -1, *x.shape[1:]), rows)
+    like = jax.eval_shape(piece, jax.tree.map(lambda x: x[0], parts))
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    total, _ = jax.lax.scan(lambda total, part: (jax.tree.map(jnp.add, total, piece(part)), None), nothing, parts)
+    return total
+
+
 def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply, clone: bool = False) -> PpoUpdate:
     """All epochs of an iteration; the rows are drawn anew into minibatches for each. `clone`: a teacher played them."""
     optimiser, loss_function = make_optimiser(learn), clone_loss if clone else ppo_loss
@@ -287,10 +327,15 @@ def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply, clone: bool
             (weights, adam), (place, rate) = carry, given
             batch = jax.tree.map(lambda x: x[place], rows)
 
-            def loss_of(weights: Weights) -> tuple[Array, PpoMeasures]:
-                return loss_function(config, apply, weights, batch, kl_weight, entropy_weight)
+            decisions = _decisions(batch)
 
-            (loss, measures), gradient = jax.value_and_grad(loss_of, has_aux=True)(weights)
+            def piece(rows: PpoRows) -> tuple[tuple[Array, PpoMeasures], Weights]:
+                def loss_of(weights: Weights) -> tuple[Array, PpoMeasures]:
+                    return loss_function(config, apply, weights, rows, kl_weight, entropy_weight, decisions)
+
+                return jax.value_and_grad(loss_of, has_aux=True)(weights)
+
+            (loss, measures), gradient = _summed(piece, batch, _pieces(config, learn, size))
             norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
             step, adam = optimiser.update(gradient, adam, weights)
             return (jax.tree.map(lambda w, s: w - rate * s, weights, step), adam), (loss, measures, norm)

@@ -167,15 +167,23 @@ def make_weights(seed: int = 0):
     }
 
 
-def test_epochs_of_minibatches_are_single_updates_in_a_row():
-    """Against a loop of one gradient at a time in the same order."""
-    config = PpoConfig(epochs=2)
-    learn = LearnConfig(batch_size=8, weight_decay=0.0, learning_rate=Schedule(1e-2))
+@pytest.mark.parametrize(("accumulate", "cached_rows", "pieces"), [(1, 0, 1), (4, 0, 4), (1, 4, 2), (2, 1, 8)])
+def test_epochs_of_minibatches_are_single_updates_in_a_row(accumulate, cached_rows, pieces):
+    """Against a loop of one gradient at a time in the same order, in however many pieces a minibatch is learned."""
+    config = PpoConfig(epochs=2, cached_rows=cached_rows)
+    learn = LearnConfig(batch_size=8, weight_decay=0.0, learning_rate=Schedule(1e-2), accumulate=accumulate)
     f, key, count = fragment(3), jax.random.key(4), 2 * (T * B // 8)
+    sizes = []
+
+    def linear(weights, observation):
+        sizes.append(len(observation))
+        return Output(observation @ weights["policy"], observation @ weights["value"])
+
     assert ppo.updates_of(config, learn, T * B) == count
     rates = jnp.linspace(0.01, 0.02, count)
     before = ppo.start(config, learn, make_weights())
     after, stats = jax.jit(ppo.make_update(config, learn, linear))(before, f, rates, jnp.float32(0.01), key)
+    assert set(sizes) == {8 // pieces}
     rows, optimiser = ppo.make_rows(config, f), ppo.make_optimiser(learn)
     weights, adam, number = before.weights, before.optimiser["adam"], 0
     for epoch in jax.random.split(key, 2):

@@ -32,8 +32,9 @@ REMEMBERED = 4096  # latencies
 
 
 def padded(rows: int) -> int:
-    """The compiled size for so many rows: the next power of two."""
-    return max(1 << (rows - 1).bit_length(), LEAST_ROWS)
+    """The compiled size for so many rows: the next power of two, or three quarters of it."""
+    size = max(1 << (rows - 1).bit_length(), LEAST_ROWS)
+    return size if rows > 3 * size // 4 or size == LEAST_ROWS else 3 * size // 4
 
 
 @dataclasses.dataclass

@@ -61,7 +61,9 @@ class Beside:
         return questions[-1], self._answers[questions[-1]]
 
 
-@pytest.mark.parametrize(("rows", "size"), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128), (1000, 1024)])
+@pytest.mark.parametrize(
+    ("rows", "size"), [(1, 32), (32, 32), (33, 48), (49, 64), (64, 64), (65, 96), (97, 128), (384, 384), (1000, 1024)]
+)
 def test_batches_have_few_sizes(rows: int, size: int) -> None:
     assert padded(rows) == size
 
