@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Dialog, expect
 
+from aleazero import checkpoint as checkpoints
 from aleazero.runs import RunFolder
 from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
 from tests.web.pages import (
@@ -254,10 +259,36 @@ def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
     expect(page.locator('[data-do="stop"]')).to_have_count(0)
 
 
-def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server: Server) -> None:
-    folder = server.folder / "runs" / "asked"
-    make_run(folder)
-    page, asked, answers = new_page(), [], [False, True]
+@pytest.fixture
+def training(server: Server) -> Generator[subprocess.Popen[bytes], None, None]:
+    """A real run that does not end by itself."""
+    tiny = {"total_rows": 10**9, "search.kind": "direct", "model.width": 16, "model.blocks": 1}
+    tiny |= {"selfplay.num_games": 32, "replay.min_rows": 256, "learn.batch_size": 64, "observe.every_seconds": 0.2}
+    tiny |= {"evaluate.every_rows": 10**9}
+    command = [
+        sys.executable,
+        "-m",
+        "aleazero.cli.main",
+        "train",
+        "tictactoe",
+        "--preset",
+        "quick",
+        "--name",
+        "trained",
+    ]
+    command += ["--runs", str(server.folder / "runs"), *(f"--set={key}={value}" for key, value in tiny.items())]
+    env = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    with (server.folder / "trained.log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_run_that_is_trained_is_paused_resumed_and_stopped(
+    new_page: NewPage, server: Server, training: subprocess.Popen[bytes]
+) -> None:
+    page, asked, answers = new_page(), [], [False, True, True, True]
 
     def answer(dialog: Dialog) -> None:
         asked.append(dialog.message)
@@ -266,16 +297,42 @@ def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server:
         else:
             dialog.dismiss()
 
+    def reports() -> int:
+        return int(page.locator("section.run").get_attribute("data-reports") or 0)
+
+    def grows() -> None:
+        known = reports()
+        page.wait_for_function(f"() => Number(document.querySelector('section.run').dataset.reports) > {known + 2}")
+
     page.on("dialog", answer)
-    with RunFolder(folder).held():
-        page.goto(f"{server.url}#/watch/asked")
-        page.locator('[data-do="stop"]').click()
-        expect(page.get_by_role("alert")).to_be_empty()
-        assert not RunFolder(folder).stop_file.exists()
-        page.locator('[data-do="stop"]').click()
-        expect(page.get_by_role("alert")).to_contain_text("the run stops")
-        assert RunFolder(folder).stop_file.exists()
-    assert asked == ["stop run asked?"] * 2
+    status, said = page.locator('[data-fact="status"]'), page.locator(".said")
+    page.goto(f"{server.url}#/watch")
+    page.get_by_role("link", name="trained").click()
+    expect(status).to_have_text("training")
+    grows()
+    page.locator('[data-do="stop"]').click()  # and no: nothing happens
+    expect(said).to_be_empty()
+    grows()
+    page.locator('[data-do="pause"]').click()
+    expect(said).to_contain_text("the run waits")
+    expect(status).to_have_text("paused")
+    expect(page.locator('[data-do="pause"]')).to_be_disabled()
+    page.wait_for_timeout(1500)  # the step it was at, and what was on its way to the page
+    known = reports()
+    page.wait_for_timeout(1000)
+    assert reports() == known
+    page.locator('[data-do="resume"]').click()
+    expect(status).to_have_text("training")
+    expect(said).to_contain_text("the run goes on")
+    grows()
+    page.locator('[data-do="stop"]').click()
+    expect(said).to_contain_text("the run stops, with a checkpoint")
+    assert training.wait(PATIENCE) == 0
+    expect(status).to_have_text("stopped")
+    for what in ("pause", "resume", "stop"):
+        expect(page.locator(f'[data-do="{what}"]')).to_be_disabled()
+    assert asked == [f"{what} run trained?" for what in ("stop", "pause", "resume", "stop")]
+    assert checkpoints.steps(RunFolder(server.folder / "runs" / "trained").checkpoints)
 
 
 def test_a_flag_falls_on_the_page(new_page: NewPage, server: Server, client: httpx.Client) -> None:
