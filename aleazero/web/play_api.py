@@ -106,7 +106,8 @@ def strengths(name: str) -> list[dict[str, str]]:
     if bundled_folder(game):
         found.append(("bundled,search=none", "our network, without looking ahead"))
         found += [(f"bundled,sims={sims}", f"our network, {sims} simulations") for sims in (32, 200)]
-    if name in ("tictactoe", "connect_four", "pig") and exact_judge(game) is not None:
+    quick = name != "connect_four" or importlib.util.find_spec("numba")  # plain Python would think for hours
+    if quick and exact_judge(game) is not None:
         found.append(("solver", "perfect play"))
     return [{"player": player, "name": words} for player, words in found]
 
@@ -215,7 +216,7 @@ async def hint(table: TableId, asked: Hint, request: Request) -> dict[str, Any]:
     hall = hall_of(request)
 
     def look(here: Table) -> dict[str, Any]:
-        return think(here, hall.room.player(here.record.game, asked.player or adviser(here)), 8)
+        return think(here, hall.room.player(here.record.game, asked.player or adviser(here)), 8, answers=False)
 
     found: dict[str, Any] = await hall.ask(table, look)
     return found

@@ -26,8 +26,13 @@ from aleazero.web.tree import MOST_LINE, PLAYS, lines, search, turn_lines
 MOST_MOVES = 20
 
 
-def think(table: Table, player: AnyPlayer, count: int = MOST_MOVES, rollout: int | None = None) -> dict[str, Any]:
-    """The best moves of the position at a table, best first; ConfigError where the player has no opinion."""
+def think(
+    table: Table, player: AnyPlayer, count: int = MOST_MOVES, rollout: int | None = None, answers: bool = True
+) -> dict[str, Any]:
+    """The best moves of the position at a table, best first; ConfigError where the player has no opinion.
+
+    Without `answers` nobody looks for those to whole turns, which is much to compile for a first hint.
+    """
     if table.over or table.waits:
         raise ConfigError("there is nothing to play in this position: the turn or the game is over")
     states = jax.tree.map(lambda x: jnp.asarray(x)[None], table.state)
@@ -40,7 +45,7 @@ def think(table: Table, player: AnyPlayer, count: int = MOST_MOVES, rollout: int
     elif isinstance(player, StockfishPlayer):
         thought = _stockfish(table, player, count)
     elif isinstance(player, TurnNetworkPlayer | EnginePlayer):
-        thought = _plays(table, player, states, count, rollout)
+        thought = _plays(table, player, states, count, rollout, answers)
     elif isinstance(player, RandomPlayer | TurnPlayer):
         raise ConfigError(f"player {player.name!r} has no opinion; name a network, a solver or an engine")
     else:
@@ -56,7 +61,9 @@ def _move(name: str, actions: list[int], value: float | None, **more: Any) -> di
     return {"name": name, "actions": actions, "value": value, **blank, **more}
 
 
-def _plays(table: Table, player: AnyPlayer, states: Any, count: int, rollout: int | None) -> dict[str, Any]:
+def _plays(
+    table: Table, player: AnyPlayer, states: Any, count: int, rollout: int | None, answers: bool
+) -> dict[str, Any]:
     rollouts = None if rollout is None else make_rollouts(player, rollout)
     found = ranked_plays(table.game, player, states, count, rollouts)
     names = [outcome.name for outcome in table.game.spec.outcomes]
@@ -66,7 +73,7 @@ def _plays(table: Table, player: AnyPlayer, states: Any, count: int, rollout: in
         actions = [] if play.name == "pass" else table.notation.parse_moves(table.state, play.name)
         actions = actions or table.rules.legal(table.state)[:1]
         moves.append(_move(play.name, actions, play.equity, chances=chances, error=play.error))
-    if isinstance(player, TurnNetworkPlayer):
+    if isinstance(player, TurnNetworkPlayer) and answers:
         left = [functools.reduce(table.rules.apply, move["actions"], table.state) for move in moves[:PLAYS]]
         found_lines = turn_lines(table, player, jax.tree.map(lambda *leaves: np.stack(leaves), *left))
         for move, line in zip(moves, found_lines, strict=False):
