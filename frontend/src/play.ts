@@ -109,13 +109,23 @@ export function tablePage(id: string): Page {
   let view: TableView | null = null;
   let marks: ReturnType<typeof interact> | null = null;
   let flipped = false;
-  let busy = false;
+  let running: Promise<void> = Promise.resolve(); // what was asked for last
+  let busy = 0; // answers that are waited for
+  let acted = 0; // the version that was shown when something was last asked for
   let focus: string | null = null;
   let slow = 0;
 
-  async function act(what: () => Promise<TableView>): Promise<void> {
-    if (busy) return;
-    busy = true;
+  /** One after the other. The same board is acted on once; a newer one may be shown before the answer is there. */
+  function act(what: () => Promise<TableView>): Promise<void> {
+    const version = view?.version ?? 0;
+    if (busy && acted === version) return running;
+    acted = version;
+    busy++;
+    running = running.then(() => attempt(what)).finally(() => busy--);
+    return running;
+  }
+
+  async function attempt(what: () => Promise<TableView>): Promise<void> {
     try {
       show(await what());
       trouble.textContent = "";
@@ -123,8 +133,6 @@ export function tablePage(id: string): Page {
       trouble.textContent = (error as Error).message;
       if (error instanceof Refused && error.status === 409) get<TableView>(`tables/${id}`).then(show, () => {});
       else if (view) show(view, true);
-    } finally {
-      busy = false;
     }
   }
   const order = (what: string) => () => act(() => post<TableView>(`tables/${id}/${what}`));

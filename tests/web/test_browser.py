@@ -170,6 +170,30 @@ def test_a_game_by_keyboard_alone(new_page: NewPage, server: Server, client: htt
     expect(page.locator(".status")).to_contain_text("to move")
 
 
+SLOW = """
+const fast = window.fetch;
+window.fetch = async (...asked) => {
+  const answer = await fast(...asked);
+  if (String(asked[0]).includes("/move")) await new Promise((go) => setTimeout(go, 1500));
+  return answer;
+};
+"""
+
+
+def test_a_move_is_made_before_the_last_one_was_answered(
+    new_page: NewPage, server: Server, client: httpx.Client
+) -> None:
+    name, page = table(client, "tictactoe", ["human", "human"]), new_page()
+    page.add_init_script(SLOW)  # the table is shown by the WebSocket, long before the answer is there
+    show(page, server, name)
+    for number, square in enumerate(("b2", "a1", "c3"), 1):
+        place(page, square).dblclick()  # once too often: that is one move
+        until_shown(page, number)
+    page.wait_for_timeout(2000)
+    expect(page.get_by_role("alert")).to_be_empty()
+    assert [turn["name"] for turn in view(client, name)["history"]] == ["b2", "a1", "c3"]
+
+
 def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Client) -> None:
     name, page = table(client, "chess", ["human", "human"]), new_page()
     show(page, server, name)
@@ -366,7 +390,7 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
     context.close()
 
 
-def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
+def test_balatro_by_clicks_until_the_run_is_lost(new_page: NewPage, server: Server) -> None:
     page = new_page()
     page.goto(f"{server.url}#/balatro")
     page.get_by_role("button", name="New run").click()
@@ -379,6 +403,7 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     page.get_by_role("button", name="New run").click()
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()  # no card is chosen
     for place_number in (0, 3):
         page.locator(f'[data-card="{place_number}"]').click()
     page.get_by_role("button", name="Play", exact=True).click()
@@ -386,6 +411,16 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     expect(page.locator(".tally")).to_contain_text(re.compile(r"\d+ . \d+ = \d+"))  # once all lines have come
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")
+    page.locator('[data-card="7"]').click()
+    page.get_by_role("button", name="Discard").click()
+    expect(page.locator(".balatro .status")).to_contain_text("discards 3")
+    page.get_by_role("button", name="Take back").click()
+    expect(page.locator(".balatro .status")).to_contain_text("discards 4")
+    for hands in (2, 1, None):  # a card at a time is too little
+        page.locator('[data-card="7"]').click()
+        page.get_by_role("button", name="Play", exact=True).click()
+        expect(page.locator(".balatro .status")).to_contain_text(f"hands {hands}" if hands else "The run is lost.")
+    expect(page.get_by_role("button", name="Hint")).to_be_disabled()
 
 
 def test_a_whole_game_of_backgammon_by_clicks(new_page: NewPage, server: Server, client: httpx.Client) -> None:
