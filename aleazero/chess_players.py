@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 
 OPTIONS = ("skill", "depth", "nodes")
 _RUNG = re.compile(r"eps(\d{1,3})")
+_asking = threading.Lock()  # for lines: an engine answers one thread at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class ChessLine:
+    """Moves that are expected one after the other, the first of them legal."""
+
+    actions: list[int]
+    chances: tuple[float, float, float]  # of a win, a draw and a loss for whoever makes the first one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +66,27 @@ class StockfishPlayer:
         for row, position, move in zip(rows, here, self.engine.choose(fens), strict=True):
             actions[row] = action_of(move, position.to_play)
         return jnp.asarray(actions)
+
+    def lines(self, state: Any, count: int, only: int | None = None) -> list[ChessLine]:
+        """The best moves of one position, best first; or what `only` one of them is worth.
+
+        By a program of its own: moves may be asked for on another thread at the same time.
+        """
+        if self.random:
+            raise ConfigError(
+                f"player {self.name!r} has no opinion; name one that draws no lots: stockfish:nodes=50000"
+            )
+        here = read(jax.tree.map(np.asarray, state))
+        fen = format_fen(dataclasses.replace(here, seen=0, earlier=()))
+        with _asking:
+            name = None if only is None else self.game.notation.format_uci(state, only)  # type: ignore[attr-defined]
+            found = _analyst(self.engine.strength).lines(fen, count, name)
+        return [
+            ChessLine(
+                [action_of(move, here.to_play ^ (number % 2)) for number, move in enumerate(line.moves)], line.chances
+            )
+            for line in found
+        ]
 
 
 def is_rung(kind: str) -> bool:
@@ -99,6 +130,14 @@ def _engine(strength: Strength) -> Stockfish:
     from aleazero.engines.stockfish import Stockfish
 
     return Stockfish(strength, processes=cores())
+
+
+@functools.cache
+def _analyst(strength: Strength) -> Stockfish:
+    """One that says what moves are worth."""
+    from aleazero.engines.stockfish import Stockfish
+
+    return Stockfish(strength)
 
 
 @functools.cache

@@ -59,6 +59,7 @@ def main() -> int:
             page = browser.new_page(viewport={"width": 1100, "height": 640})
             play(page, url)
             page.screenshot(path=options.out / "web-play.png")
+            page.set_viewport_size({"width": 1100, "height": 860})
             page.emulate_media(color_scheme="dark")
             analyse(page, url)
             page.screenshot(path=options.out / "web-analyse.png")

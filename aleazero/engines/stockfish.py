@@ -1,4 +1,4 @@
-"""Stockfish as a program beside us (Debian's `stockfish`): moves for positions, at a strength that is named.
+"""Stockfish as a program beside us (Debian's `stockfish`): moves and lines for positions, at a strength that is named.
 
 Positions are FEN and moves UCI. Several processes, one for every core at most, are asked at the same time; each has one
 thread and begins a new game for every position, so that an answer does not depend on what was asked before. (With a
@@ -29,6 +29,10 @@ from aleazero.engines import EngineError
 DEBIAN_PLACE = Path("/usr/games/stockfish")  # often not on PATH
 MOST_SKILL = 20
 _MOVE = re.compile(r"bestmove ([a-h][1-8][a-h][1-8][nbrq]?)\b")
+_LINE = re.compile(
+    r"info depth (?P<depth>\d+) .*\bmultipv (?P<rank>\d+) score \S+ \S+ wdl (?P<win>\d+) (?P<draw>\d+) (?P<loss>\d+) "
+    r"(?P<bound>\w+bound )?nodes .*\bpv (?P<moves>.+)"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +61,14 @@ class Strength:
         """The command that asks for a move."""
         limits = (("depth", self.depth), ("nodes", self.nodes))
         return " ".join(["go", *(f"{name} {value}" for name, value in limits if value is not None)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A move and what is expected to follow it."""
+
+    moves: tuple[str, ...]
+    chances: tuple[float, float, float]  # of a win, a draw and a loss for whoever makes the first one
 
 
 class Stockfish:
@@ -120,6 +132,14 @@ class Stockfish:
             raise
         return moves
 
+    def lines(self, fen: str, count: int, only: str | None = None) -> list[Line]:
+        """The best moves of a position where the game is not over, best first; or what `only` one of them is worth."""
+        try:
+            return self._started(1)[0].lines(fen, self.strength.go + (f" searchmoves {only}" if only else ""), count)
+        except BaseException:
+            self.close()
+            raise
+
     def _started(self, count: int) -> list[_Process]:
         while len(self._running) < count:
             self._running.append(_Process(self.program, self.strength.skill, self.timeout))
@@ -145,7 +165,7 @@ class _Process:
         try:
             for line in self._ask("uci", until="uciok"):
                 self.name = line.removeprefix("id name ") if line.startswith("id name ") else self.name
-            options = {"Threads": 1, "Hash": 1, "Skill Level": skill}
+            options = {"Threads": 1, "Hash": 1, "Skill Level": skill, "UCI_ShowWDL": "true"}
             self._send(*(f"setoption name {name} value {value}" for name, value in options.items()))
             self._ask("isready", until="readyok")
         except BaseException:
@@ -160,6 +180,33 @@ class _Process:
         if not found:
             raise EngineError(f"{self.name} answered {answer!r}, which is no move, in {fen!r}")
         return found[1]
+
+    def lines(self, fen: str, go: str, count: int) -> list[Line]:
+        """The last lines that it saw equally deep: it tells of all, the best first, whenever one has changed."""
+        self._send("ucinewgame", f"setoption name MultiPV value {count}", f"position fen {fen}")
+        told: list[list[re.Match[str]]] = []
+        for text in self._ask(go, until="bestmove"):
+            line = _LINE.match(text)
+            if line and line["rank"] == "1":
+                told.append([])
+            if line and told:
+                told[-1].append(line)
+        self._send("setoption name MultiPV value 1")
+        most = max((len(lines) for lines in told), default=0)
+        even = [
+            lines
+            for lines in told
+            if len(lines) == most
+            and len({(line["depth"], line["bound"]) for line in lines}) == 1
+            and not lines[0]["bound"]
+        ]
+        if not told:
+            raise EngineError(f"{self.name} said nothing of moves in {fen!r}; let it look at more nodes")
+        found = []
+        for line in (even or told)[-1]:
+            win, draw, loss = (int(line[number]) / 1000 for number in ("win", "draw", "loss"))
+            found.append(Line(tuple(line["moves"].split()), (win, draw, loss)))
+        return found
 
     def end(self) -> None:
         """Kills it, and whatever it has started: or else reading from it would not end."""

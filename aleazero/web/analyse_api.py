@@ -58,7 +58,7 @@ async def analyse(asked: Position, request: Request) -> dict[str, Any]:
         name = asked.player or ("bundled" if asked.rollout else adviser(table))
         return think(table, room.player(asked.game, name), asked.count, asked.rollout)
 
-    return await asyncio.wrap_future(room.slowly(look))
+    return await asyncio.wrap_future(room.slowly(look, long=asked.rollout is not None))
 
 
 @router.post("/tree", tags=["analyse"], responses=PROBLEMS)
@@ -68,7 +68,9 @@ async def tree(asked: Position, request: Request) -> dict[str, Any]:
 
     def look() -> dict[str, Any]:
         table = table_of(asked.game, asked.position)
-        return tree_of(table, room.player(asked.game, asked.player or "bundled"))
+        best = adviser(table)
+        name = asked.player or (best if best.startswith("bundled") else "bundled")
+        return tree_of(table, room.player(asked.game, name))
 
     return await asyncio.wrap_future(room.slowly(look))
 
@@ -92,4 +94,4 @@ async def look_again(asked: Game, request: Request) -> dict[str, Any]:
         name = asked.player or adviser(Table(Record(asked.game, (HUMAN, HUMAN), 0)))
         return review(asked.game, asked.text, room.player(asked.game, name), asked.number)
 
-    return await asyncio.wrap_future(room.slowly(look))
+    return await asyncio.wrap_future(room.slowly(look, long=True))

@@ -52,7 +52,7 @@ def make_app(settings: WebSettings) -> Guard:
         app.state.balatro = balatro_api.Runs(settings.tables)
         app.state.watch = watch_api.Watch(settings.watched or (settings.runs,))
         for game in settings.warm:
-            room.slowly(functools.partial(play_api.warm, room, game))
+            room.ahead(functools.partial(play_api.warm, room, game))
         try:
             yield
         finally:

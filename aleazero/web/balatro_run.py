@@ -16,6 +16,7 @@ from aleazero.core.errors import NotationError
 from aleazero.games.balatro import actions, facts, pages, text
 from aleazero.games.balatro.contest import make_chooser
 from aleazero.games.balatro.engine import Batch
+from aleazero.games.balatro.jit import PLAIN
 from aleazero.games.balatro.layout import F_FACE_DOWN, P_OVER, P_PACK, P_PLAY, P_SHOP
 from aleazero.games.balatro.saved import SavedRun
 from aleazero.web.table import NotNow
@@ -77,10 +78,11 @@ class BalatroRun:
         self.__dict__.update(BalatroRun(dataclasses.replace(self.saved, actions=tuple(kept))).__dict__)
 
     def hint(self) -> dict[str, Any]:
-        """What the baseline that looks ahead would do."""
+        """What the baseline that looks ahead would do; the one that does not, where that would take minutes."""
         if self.over:
             raise NotNow("the run is over")
-        return self.tell(int(make_chooser("expectimax", len(self.saved.actions), 1)(self.batch)[0]))
+        name = "greedy" if PLAIN else "expectimax"
+        return self.tell(int(make_chooser(name, len(self.saved.actions), 1)(self.batch)[0]))
 
     def tell(self, action: int) -> dict[str, Any]:
         """An action in words, with the places of the cards it is about."""

@@ -99,11 +99,15 @@ def strengths(name: str) -> list[dict[str, str]]:
         return [{"player": player, "name": words} for player, words in found]
     if name == "chess" and (shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games")):
         found += [(f"eps{share}", f"Stockfish, {share} % of its moves by lot") for share in (75, 50, 30, 15)]
-        found += [("stockfish:nodes=1", "Stockfish, one node"), ("stockfish:nodes=1000", "Stockfish, 1,000 nodes")]
+        found.append(("stockfish:nodes=1", "Stockfish, one node"))
+        found += [(f"stockfish:nodes={nodes}", f"Stockfish, {nodes:,} nodes") for nodes in (1000, 50000)]
+    if name == "quoridor":
+        found += [("shortest", "goes the shortest way"), ("shortest:walls", "the same, and places walls in your way")]
     if bundled_folder(game):
         found.append(("bundled,search=none", "our network, without looking ahead"))
         found += [(f"bundled,sims={sims}", f"our network, {sims} simulations") for sims in (32, 200)]
-    if name in ("tictactoe", "connect_four", "pig") and exact_judge(game) is not None:
+    quick = name != "connect_four" or importlib.util.find_spec("numba")  # plain Python would think for hours
+    if quick and exact_judge(game) is not None:
         found.append(("solver", "perfect play"))
     return [{"player": player, "name": words} for player, words in found]
 
@@ -111,7 +115,7 @@ def strengths(name: str) -> list[dict[str, str]]:
 def usual(name: str) -> str:
     """The opponent that is offered first."""
     known = [one["player"] for one in strengths(name)]
-    for wanted in ("bundled,ply=0", "bundled,sims=32", "eps50"):
+    for wanted in ("bundled,ply=0", "bundled,sims=32", "eps50", "shortest:walls"):
         if wanted in known:
             return wanted
     return known[-1]
@@ -120,7 +124,7 @@ def usual(name: str) -> str:
 def adviser(table: Table) -> str:
     """Who is asked for a hint where nobody is named."""
     known = [one["player"] for one in strengths(table.record.game)]
-    for wanted in ("bundled,ply=0", "solver", "bundled,sims=200"):
+    for wanted in ("bundled,ply=0", "bundled,sims=200", "solver", "stockfish:nodes=50000", "shortest:walls"):
         if wanted in known:
             return wanted
     return next((seat for seat in table.record.seats if seat != HUMAN), "random")
@@ -129,7 +133,7 @@ def adviser(table: Table) -> str:
 def warm(room: Room, name: str) -> None:
     """Compiles what a first visitor needs."""
     Table(Record(name, (HUMAN, HUMAN), 0)).view()
-    room.prepare(name, usual(name))
+    room.load(name, usual(name))
 
 
 def offers() -> list[dict[str, Any]]:
@@ -212,7 +216,7 @@ async def hint(table: TableId, asked: Hint, request: Request) -> dict[str, Any]:
     hall = hall_of(request)
 
     def look(here: Table) -> dict[str, Any]:
-        return think(here, hall.room.player(here.record.game, asked.player or adviser(here)), 8)
+        return think(here, hall.room.player(here.record.game, asked.player or adviser(here)), 8, answers=False)
 
     found: dict[str, Any] = await hall.ask(table, look)
     return found

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from aleazero.chess_players import StockfishPlayer
 from aleazero.core.errors import ConfigError, NotationError
 from aleazero.core.keys import Role, lane_keys
 from aleazero.games.backgammon.game import MIXED, ROLLS
@@ -176,6 +177,8 @@ def _judge(rules: Rules, player: AnyPlayer, made: Made) -> Judged | None:
     states = jax.tree.map(lambda x: jnp.asarray(x)[None], made.state)
     if isinstance(player, TurnNetworkPlayer):
         return _judge_turn(rules, player, made, states)
+    if isinstance(player, StockfishPlayer):
+        return _judge_line(player, made)
     if isinstance(player, NetworkPlayer):
         found = jax.tree.map(
             lambda x: np.asarray(x)[0], player.look(states, lane_keys(jnp.uint32(0), Role.SEARCH, 0, jnp.arange(1)))
@@ -187,13 +190,20 @@ def _judge(rules: Rules, player: AnyPlayer, made: Made) -> Judged | None:
         exact = player.judge(jax.tree.map(np.asarray, states))[0]
         values = {action: float(exact[action]) / rules.game.spec.scale for action in legal}
     else:
-        raise ConfigError(f"player {player.name!r} has no opinion; name a network or a solver")
+        raise ConfigError(f"player {player.name!r} has no opinion; name a network, a solver or Stockfish")
     if not values:
         raise ConfigError(f"player {player.name!r} does not look ahead; give it simulations, as in sims=64")
     scale = rules.game.spec.scale
     best = max(values, key=lambda action: values[action])
     worth = values.get(made.actions[0], min(values.values()))
     return Judged((values[best] - worth) * scale, values[best] * scale, [best])
+
+
+def _judge_line(player: StockfishPlayer, made: Made) -> Judged:
+    (best,) = player.lines(made.state, 1)
+    (other,) = [best] if best.actions[0] == made.actions[0] else player.lines(made.state, 1, only=made.actions[0])
+    values = [line.chances[0] - line.chances[2] for line in (best, other)]
+    return Judged(max(values[0] - values[1], 0.0), values[0], best.actions[:1])  # of two looks one may see more
 
 
 def _judge_turn(rules: Rules, player: TurnNetworkPlayer, made: Made, states: Any) -> Judged | None:

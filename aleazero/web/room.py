@@ -1,8 +1,9 @@
 """The engine room: who thinks for the players at all tables, many tables at once.
 
 Requests for the same player that wait together are answered together, in a batch of one of two compiled sizes. One
-thread answers moves; another does what takes long (hints, rollouts), so that no move waits for that; two more load
-players and compile what they need, the larger size ahead of need.
+thread answers moves; another does what takes longer (hints, analysis) and a third what takes long (rollouts, whole
+games), so that none waits for a slower one; two more load players that somebody waits for and compile what they need;
+the last one does that ahead of need.
 Knows players and rules; nothing of tables and visitors.
 """
 
@@ -34,8 +35,8 @@ from aleazero.web.rules import playable, rules_of
 
 BATCH = 16  # the larger of the two sizes
 MOST_PLAYERS = 12  # kept loaded
-MOST_SIMULATIONS = 2000
-_SIMULATIONS = re.compile(r"sims=(\d+)")
+MOST = {"sims": 2000, "nodes": 1_000_000, "depth": 20}  # that a visitor may ask for: others wait meanwhile
+_ASKED = re.compile(r"\b(sims|nodes|depth)\s*=\s*(\d+)")
 _THREADS = "alea-room-"  # what their names begin with
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -61,8 +62,11 @@ class Room:
         self._waiting: OrderedDict[tuple[str, str], list[_Request]] = OrderedDict()
         self._wake = threading.Condition(self._lock)
         self._closed = False
+        self._loading: dict[tuple[str, str], threading.Lock] = {}
         self._slow = concurrent.futures.ThreadPoolExecutor(1, f"{_THREADS}slow")
-        self._ahead = concurrent.futures.ThreadPoolExecutor(2, f"{_THREADS}ahead")
+        self._long = concurrent.futures.ThreadPoolExecutor(1, f"{_THREADS}long")
+        self._load = concurrent.futures.ThreadPoolExecutor(2, f"{_THREADS}load")
+        self._ahead = concurrent.futures.ThreadPoolExecutor(1, f"{_THREADS}ahead")
         self._fast = threading.Thread(target=self._work, name=f"{_THREADS}moves", daemon=True)
         self._fast.start()
 
@@ -71,13 +75,17 @@ class Room:
         with self._wake:
             self._closed = True
             self._wake.notify_all()
-        for threads in (self._slow, self._ahead):
+        for threads in (self._slow, self._long, self._load, self._ahead):
             threads.shutdown(wait=False, cancel_futures=True)
         self._fast.join(timeout=2)
 
-    def slowly(self, work: Callable[[], T]) -> concurrent.futures.Future[T]:
-        """Does something that takes long, after what was asked for before."""
-        return self._slow.submit(work)
+    def slowly(self, work: Callable[[], T], long: bool = False) -> concurrent.futures.Future[T]:
+        """Does something that takes a while, after what was asked for before; `long`: more than a few seconds."""
+        return (self._long if long else self._slow).submit(work)
+
+    def ahead(self, work: Callable[[], None]) -> None:
+        """Does something that nobody waits for yet, after what was asked for before."""
+        self._ahead.submit(work)
 
     def player(self, game: str, text: str) -> AnyPlayer:
         """The player of a string, loaded; AleaError with all that is wrong."""
@@ -86,15 +94,16 @@ class Room:
             if key in self._players:
                 self._players.move_to_end(key)
                 return self._players[key]
-        asked = _SIMULATIONS.search(text)
-        if asked and (len(asked[1]) > 9 or int(asked[1]) > MOST_SIMULATIONS):
-            raise ConfigError(f"player {text!r}: sims is {asked[1][:12]}; here it is at most {MOST_SIMULATIONS}")
+        for what, number in _ASKED.findall(text):
+            if len(number) > 9 or int(number) > MOST[what]:
+                raise ConfigError(f"player {text!r}: {what} is {number[:12]}; here it is at most {MOST[what]}")
         made = make_player(text, playable(game), self._runs)
         with self._lock:
             self._players[key] = made
             while len(self._players) > MOST_PLAYERS:
                 old, _ = self._players.popitem(last=False)
                 self._sizes.pop(old, None)
+                self._loading.pop(old, None)
         return made
 
     def prepare(self, game: str, text: str) -> concurrent.futures.Future[None]:
@@ -105,13 +114,17 @@ class Room:
             ready.set_result(None)
             return ready
 
-        def load() -> None:
+        return self._load.submit(self.load, game, text)
+
+    def load(self, game: str, text: str) -> None:
+        """The same, at once."""
+        with self._lock:
+            loading = self._loading.setdefault((game, text), threading.Lock())
+        with loading:  # whoever wants the same player waits for what is compiled already
             self.player(game, text)
             if not self._ready(game, text, 1):
                 self._warm(game, text, 1)
                 self._ahead.submit(self._warm, game, text, BATCH)
-
-        return self._ahead.submit(load)
 
     def turn(self, game: str, text: str, state: Any, seed: int, move: int) -> concurrent.futures.Future[list[int]]:
         """The actions of a player's turn in a state; its randomness is named by seed and move."""

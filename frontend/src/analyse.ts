@@ -2,7 +2,7 @@
 
 import { games, post, type Thought } from "./api";
 import { draw } from "./boards";
-import { h, select } from "./dom";
+import { counted, h, select, waiting } from "./dom";
 import { canEdit, editor } from "./editor";
 import { interact } from "./interact";
 import type { Page } from "./main";
@@ -34,7 +34,7 @@ interface Review {
 
 function reviewParts(found: Review, look: (position: string) => void): HTMLElement[] {
   const head = h("p", { class: "quiet" }, `by ${found.player}`);
-  const summary = h("ul", {}, ...found.summary.map((side, seat) => h("li", {}, `${found.names[seat]}: ${side.decisions} decisions, ${side.lost.toFixed(3)} points lost, ${side.error_rate === null ? "–" : (1000 * side.error_rate).toFixed(1)} thousandths a decision; ${side.blunder} blunders, ${side.mistake} mistakes`)));
+  const summary = h("ul", {}, ...found.summary.map((side, seat) => h("li", {}, `${found.names[seat]}: ${counted(side.decisions, "decision")}, ${side.lost.toFixed(3)} points lost, ${side.error_rate === null ? "–" : (1000 * side.error_rate).toFixed(1)} thousandths a decision; ${counted(side.blunder, "blunder")}, ${counted(side.mistake, "mistake")}`)));
   const list = h("ol", { class: "history tall" });
   for (const turn of found.turns) {
     const line = h("li", { class: turn.mark || "" }, h("button", { type: "button", class: "link", onclick: () => look(turn.position) }, `${turn.chance && turn.chance + ": "}${turn.name}`));
@@ -66,11 +66,16 @@ export function analysePage(given: URLSearchParams): Page {
   const judge = h("button", { type: "button" }, "Review game");
   const reviewed = h("div", { class: "review" });
   const form = h("form", { class: "start" }, chooser, h("label", { class: "field wide" }, h("span", {}, "Position"), text), h("label", { class: "field" }, h("span", {}, "Player"), player, players), h("div", { class: "buttons" }, look, rollout, tree, edit, share));
-  const element = h("section", { class: "table" }, h("div", { class: "left" }, h("h1", {}, "Analyse"), boardPlace, editing), h("div", { class: "right" }, form, trouble, result, h("h2", {}, "A whole game"), h("label", { class: "field wide" }, h("span", {}, "Game"), record), h("div", { class: "buttons" }, file, judge), reviewed));
+  const element = h("section", { class: "table" }, h("div", { class: "left" }, h("h1", {}, "Analyse"), boardPlace, editing), h("div", { class: "right" }, form, trouble, result, h("h2", {}, "A whole game"), h("label", { class: "field wide" }, h("span", {}, "Its moves"), record), h("div", { class: "buttons" }, file, judge), reviewed));
   let marks: ReturnType<typeof interact> | null = null;
   let count = 0;
   let last: Shown | null = null;
   let best = 1; // the most points a game can bring
+  let searches = true; // a network comes with the package
+  const offerTree = (): void => {
+    tree.hidden = !searches && !player.value.trim();
+  };
+  player.oninput = offerTree;
 
   function address(): string {
     const query = new URLSearchParams({ game, position: text.value.trim() });
@@ -82,7 +87,7 @@ export function analysePage(given: URLSearchParams): Page {
     const turn = ++count;
     editing.replaceChildren();
     trouble.textContent = "";
-    result.replaceChildren(h("p", { class: "quiet" }, rolls ? "Rolling out…" : "Thinking…"));
+    result.replaceChildren(waiting(rolls ? `Rolling out: five plays, ${rolls} games each…` : "Thinking…"));
     history.replaceState(null, "", address());
     const asked = { game, position: text.value.trim() || null, player: player.value.trim() || null };
     try {
@@ -137,12 +142,14 @@ export function analysePage(given: URLSearchParams): Page {
     );
   };
   tree.onclick = async () => {
-    result.replaceChildren(h("p", { class: "quiet" }, "Searching…"));
+    const turn = ++count;
+    result.replaceChildren(waiting("Searching…"));
     try {
       const found = await post<Grown>("tree", { game, position: text.value.trim() || null, player: player.value.trim() || null });
+      if (turn !== count) return;
       result.replaceChildren(h("p", {}, "Expected: " + found.line.join(" ")), treePicture(found.root, best));
     } catch (error) {
-      result.replaceChildren(h("p", { class: "trouble" }, (error as Error).message));
+      if (turn === count) result.replaceChildren(h("p", { class: "trouble" }, (error as Error).message));
     }
   };
   file.onchange = async () => {
@@ -151,7 +158,7 @@ export function analysePage(given: URLSearchParams): Page {
   };
   judge.onclick = () => review(1);
   async function review(number: number): Promise<void> {
-    reviewed.replaceChildren(h("p", { class: "quiet" }, "Looking at every decision…"));
+    reviewed.replaceChildren(waiting("Looking at every decision…"));
     judge.disabled = true;
     try {
       const found = await post<Review>("review", { game, text: record.value, player: player.value.trim() || null, number });
@@ -184,6 +191,8 @@ export function analysePage(given: URLSearchParams): Page {
       rollout.hidden = !facts?.turns;
       best = Math.max(1, ...(facts?.outcomes ?? []).map((outcome) => outcome.points));
       edit.hidden = !canEdit(game);
+      searches = facts?.players.some((one) => one.player.startsWith("bundled")) ?? false;
+      offerTree();
     };
     chooser.replaceWith(
       select("Game", [...known.map((one): [string, string] => [one.name, TITLES[one.name] ?? one.name]), ["balatro", "Balatro, by its seed"]], game, (value) => {

@@ -55,6 +55,7 @@ export interface Thought {
     visits: number | null;
     prior: number | null;
     error: number | null;
+    line: string[]; // what is expected to follow
   }[];
 }
 export interface GameFacts {

@@ -96,6 +96,7 @@ export function balatroPage(name: string, wanted: string): Page {
       if (chosen.has(place)) chosen.delete(place);
       else chosen.add(place);
       button.setAttribute("aria-pressed", String(chosen.has(place)));
+      for (const one of table.querySelectorAll<HTMLButtonElement>("[data-cards]")) one.disabled = !chosen.size;
     };
     return button;
   }
@@ -115,7 +116,7 @@ export function balatroPage(name: string, wanted: string): Page {
     if (run.shelf.length) parts.push(row("Shelf", ...run.shelf.map((thing) => h("span", { class: "joker" }, thing))));
     const buttons = h("div", { class: "buttons" });
     if (run.phase === "a blind is being played") {
-      buttons.append(h("button", { type: "button", class: "main", onclick: () => void take("play") }, "Play"), h("button", { type: "button", onclick: () => void take("discard") }, "Discard"));
+      buttons.append(...(["play", "discard"] as const).map((what) => h("button", { type: "button", class: what === "play" ? "main" : "", disabled: true, "data-cards": what, onclick: () => void take(what) }, what === "play" ? "Play" : "Discard")));
     }
     for (const offer of run.actions) {
       buttons.append(h("button", { type: "button", "data-action": offer.action, onclick: () => void act(`balatro/${id}/act`, { what: "act", cards: [], action: offer.action }) }, offer.words));

@@ -37,6 +37,18 @@ export function say(text: string): void {
   if (place && place.textContent !== text) place.textContent = text;
 }
 
+const PATIENCE_MS = 4000;
+
+/** Words while something is waited for; after a while they say why it takes so long. */
+export function waiting(words: string): HTMLElement {
+  const element = h("p", { class: "quiet" }, words);
+  setTimeout(() => element.append(" What is done for the first time is compiled first; that can take a minute."), PATIENCE_MS);
+  return element;
+}
+
+/** A number of things, in words. */
+export const counted = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? "" : "s"}`;
+
 export function select(
   label: string,
   options: [string, string][],

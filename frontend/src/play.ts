@@ -3,7 +3,7 @@
 import { type GameFacts, games, get, listen, type Move, post, Refused, type TableView, type Thought } from "./api";
 import { draw } from "./boards";
 import { Clocks } from "./clock";
-import { h, say, select } from "./dom";
+import { h, say, select, waiting } from "./dom";
 import { interact } from "./interact";
 import type { Page } from "./main";
 import { thoughtTable } from "./thought";
@@ -16,7 +16,7 @@ export const TITLES: Record<string, string> = {
   tictactoe: "Tic-tac-toe",
   pig: "Pig",
 };
-const SIDES: Record<string, [string, string]> = { chess: ["White", "Black"], quoridor: ["Player 1", "Player 2"] };
+const SIDES: Record<string, [string, string]> = { chess: ["White", "Black"], quoridor: ["Player 1", "Player 2"], pig: ["Player 1", "Player 2"] };
 const PIECES: Record<string, string> = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
 const TIMES: [string, string][] = [["", "none"], ["60+0", "1 minute"], ["180+2", "3 minutes and 2 s a move"], ["300+3", "5 minutes and 3 s a move"], ["900+10", "15 minutes and 10 s a move"]];
 const KEPT = "alea.table"; // the last table, so that a visitor who comes back finds it
@@ -73,12 +73,15 @@ function lobbyParts(known: GameFacts[], wanted: string): HTMLElement[] {
     const [seconds, increment] = time.split("+").map(Number);
     start.disabled = true;
     trouble.textContent = "";
+    const wait = waiting("Setting up the board…");
+    form.after(wait);
     try {
       const view = await post<TableView>("tables", { game: game.name, seats, match_points: Number(points), clock: time ? { seconds, increment } : null });
       location.hash = `#/table/${view.id}`;
     } catch (error) {
       trouble.textContent = (error as Error).message;
       start.disabled = false;
+      wait.remove();
     }
   };
   const parts: HTMLElement[] = [h("h1", {}, "Play"), tabs, form];
@@ -106,12 +109,23 @@ export function tablePage(id: string): Page {
   let view: TableView | null = null;
   let marks: ReturnType<typeof interact> | null = null;
   let flipped = false;
-  let busy = false;
+  let running: Promise<void> = Promise.resolve(); // what was asked for last
+  let busy = 0; // answers that are waited for
+  let acted = 0; // the version that was shown when something was last asked for
   let focus: string | null = null;
+  let slow = 0;
 
-  async function act(what: () => Promise<TableView>): Promise<void> {
-    if (busy) return;
-    busy = true;
+  /** One after the other. The same board is acted on once; a newer one may be shown before the answer is there. */
+  function act(what: () => Promise<TableView>): Promise<void> {
+    const version = view?.version ?? 0;
+    if (busy && acted === version) return running;
+    acted = version;
+    busy++;
+    running = running.then(() => attempt(what)).finally(() => busy--);
+    return running;
+  }
+
+  async function attempt(what: () => Promise<TableView>): Promise<void> {
     try {
       show(await what());
       trouble.textContent = "";
@@ -119,8 +133,6 @@ export function tablePage(id: string): Page {
       trouble.textContent = (error as Error).message;
       if (error instanceof Refused && error.status === 409) get<TableView>(`tables/${id}`).then(show, () => {});
       else if (view) show(view, true);
-    } finally {
-      busy = false;
     }
   }
   const order = (what: string) => () => act(() => post<TableView>(`tables/${id}/${what}`));
@@ -130,7 +142,7 @@ export function tablePage(id: string): Page {
   };
 
   async function hint(): Promise<void> {
-    advice.replaceChildren(h("p", { class: "quiet" }, "Thinking…"));
+    advice.replaceChildren(waiting("Thinking…"));
     try {
       const thought = await post<Thought>(`hints/${id}`, {});
       advice.replaceChildren(thoughtTable(thought, (steps) => marks?.hint(steps)));
@@ -188,10 +200,10 @@ export function tablePage(id: string): Page {
       button("Hint", "h", hint, mine && !next.waits),
       button("Resign", "", () => confirm("Give this game up?") && order("resign")(), !next.over),
       ...(next.over ? [button(again2, "n", order("next"), true, true)] : []),
-      button("Turn board", "", () => {
+      ...(marks ? [button("Turn board", "", () => {
         flipped = !flipped;
         if (view) show(view, true);
-      }, true),
+      }, true)] : []),
     );
     buttons.append(
       h("a", { href: `#/analyse?game=${next.game}&position=${encodeURIComponent(next.position)}` }, "Analyse"),
@@ -218,6 +230,8 @@ export function tablePage(id: string): Page {
     if (now.match.length) text += ` Match to ${now.match.length}: ${names[0]} ${now.match.score[0]}, ${names[1]} ${now.match.score[1]}.`;
     status.textContent = text;
     say(text);
+    clearTimeout(slow);
+    if (now.thinking) slow = window.setTimeout(() => status.append(" Its first move takes longest: what it needs is compiled."), 4000);
   }
 
   const keys = (event: KeyboardEvent): void => {
@@ -244,6 +258,7 @@ export function tablePage(id: string): Page {
     element,
     leave: () => {
       stop();
+      clearTimeout(slow);
       clocks.stop();
       document.removeEventListener("keydown", keys);
     },

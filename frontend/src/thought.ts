@@ -23,7 +23,8 @@ export function bar(outcomes: string[], chances: number[]): HTMLElement {
 export function thoughtTable(thought: Thought, point: (steps: Step[]) => void, choose?: (actions: number[]) => void): HTMLElement {
   const best = thought.moves[0]?.value ?? null;
   const searched = thought.moves.some((move) => move.visits !== null);
-  const head = ["", "move", "value", "behind", ...(searched ? ["visits", "prior"] : []), ...(thought.moves[0]?.chances ? ["chances"] : [])];
+  const chosen = thought.kind === "choice"; // by who knows no value
+  const head = ["", "move", ...(chosen ? [] : ["value", "behind"]), ...(searched ? ["visits", "prior"] : []), ...(thought.moves[0]?.chances ? ["chances"] : [])];
   const table = h("table", { class: "thought" }, h("thead", {}, h("tr", {}, ...head.map((word) => h("th", { scope: "col" }, word)))));
   const body = h("tbody");
   thought.moves.forEach((move, i) => {
@@ -33,13 +34,15 @@ export function thoughtTable(thought: Thought, point: (steps: Step[]) => void, c
       : h("span", {}, move.name);
     const value = signed(move.value) + (move.error !== null ? ` ±${(1.96 * move.error).toFixed(3)}` : "");
     const row = h("tr", { onmouseenter: () => point(move.steps), onfocusin: () => point(move.steps) });
-    row.append(h("td", {}, i + 1), h("td", {}, name), h("td", { class: "number" }, value), h("td", { class: "number" }, behind));
+    const follows = move.line.length > 0 && h("span", { class: "line" }, h("span", { class: "unseen" }, "then "), ...move.line.flatMap((one) => [h("span", {}, one), " "]));
+    row.append(h("td", {}, i + 1), h("td", {}, name, follows));
+    if (!chosen) row.append(h("td", { class: "number" }, value), h("td", { class: "number" }, behind));
     if (searched) row.append(h("td", { class: "number" }, move.visits ?? ""), h("td", { class: "number" }, move.prior === null ? "" : percent(move.prior)));
     if (thought.moves[0]?.chances) row.append(h("td", {}, move.chances ? bar(thought.outcomes, move.chances) : ""));
     body.append(row);
   });
   table.append(body);
-  const whole = h("div", { class: "opinion" }, h("p", { class: "quiet" }, `${thought.player}: ${signed(thought.value)} points expected for the player to move`));
+  const whole = h("div", { class: "opinion" }, h("p", { class: "quiet" }, chosen ? `${thought.player} would play` : `${thought.player}: ${signed(thought.value)} points expected for the player to move`));
   if (thought.chances && thought.outcomes.length) whole.append(bar(thought.outcomes, thought.chances));
   whole.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ranked moves" }, table));
   return whole;

@@ -60,7 +60,7 @@ function rating(run: Standing): string {
 
 export function runsPage(): Page {
   const place = h("div", { class: "scroll" }, h("p", { class: "quiet" }, "Loading…"));
-  const compare = h("button", { type: "button", disabled: true }, "Compare");
+  const compare = h("button", { type: "button", disabled: true, hidden: true }, "Compare");
   const chosen = new Set<string>();
   const element = h("section", {}, h("h1", {}, "Training runs"), place, h("p", {}, compare));
   async function load(): Promise<void> {
@@ -70,6 +70,7 @@ export function runsPage(): Page {
         place.replaceChildren(h("p", {}, "There are no runs here. Start one: ", h("code", {}, "alea train backgammon --preset quick"), ", or name a folder: ", h("code", {}, "alea web --run DIR")));
         return;
       }
+      compare.hidden = runs.length < 2;
       const head = ["", "run", "game", "status", "step", "rows", "rating", "last report"];
       const rows = runs.map((run) => {
         const tick = h("input", { type: "checkbox", "aria-label": `compare ${run.name}`, checked: chosen.has(run.name) });
@@ -109,8 +110,9 @@ class Chart {
     this.element.append(h("figcaption", {}, panel.title));
   }
 
-  clear(): void {
-    this.series.clear();
+  /** Forgets the curves of a run, which has gone back. */
+  clear(prefix: string): void {
+    for (const label of [...this.series.keys()]) if (label.startsWith(prefix)) this.series.delete(label);
     this.later();
   }
 
@@ -198,15 +200,17 @@ export function runPage(name: string, given: URLSearchParams): Page {
   const names = [name, ...others];
   const facts = h("div", { class: "facts" });
   const trouble = h("p", { class: "trouble", role: "alert" });
+  const said = h("p", { class: "said", role: "status" });
   const charts = h("div", { class: "charts" });
   const replay = h("div", { class: "replay" });
   const orders = h("div", { class: "buttons" });
-  const element = h("section", { class: "run" }, h("h1", {}, names.join(" and ")), facts, orders, trouble, charts, others.length ? "" : replay);
+  const element = h("section", { class: "run" }, h("h1", {}, names.join(" and ")), facts, orders, said, trouble, charts, others.length ? "" : replay);
   const known = new Map<string, Chart>();
   const stops: (() => void)[] = [];
   const path = (run: string): string => `runs/${encodeURIComponent(run)}`;
 
   function follow(run: string): void {
+    const prefix = others.length ? `${run}: ` : "";
     let state = { epoch: 0, count: 0 };
     let loading = false;
     let more = false;
@@ -218,7 +222,7 @@ export function runPage(name: string, given: URLSearchParams): Page {
       loading = true;
       try {
         const found = await get<Curves>(`${path(run)}/curves?since=${state.count}&epoch=${state.epoch}`);
-        if (found.first === 0 && state.count > 0) for (const chart of known.values()) chart.clear();
+        if (found.first === 0 && state.count > 0) for (const chart of known.values()) chart.clear(prefix);
         state = { epoch: found.epoch, count: found.count };
         for (const panel of found.panels) {
           let chart = known.get(panel.title);
@@ -227,7 +231,7 @@ export function runPage(name: string, given: URLSearchParams): Page {
             known.set(panel.title, chart);
             charts.append(chart.element);
           }
-          chart.add(panel.curves, others.length ? `${run}: ` : "");
+          chart.add(panel.curves, prefix);
         }
         element.setAttribute("data-reports", String(state.count));
         trouble.textContent = "";
@@ -292,9 +296,9 @@ export function runPage(name: string, given: URLSearchParams): Page {
   }
   async function order(what: string): Promise<void> {
     if (!confirm(`${what} run ${name}?`)) return;
+    said.textContent = trouble.textContent = "";
     try {
-      const { message } = await post<{ message: string }>(`${path(name)}/${what}`, { confirm: name });
-      trouble.textContent = message;
+      said.textContent = (await post<{ message: string }>(`${path(name)}/${what}`, { confirm: name })).message;
     } catch (error) {
       trouble.textContent = (error as Error).message;
     }

@@ -52,6 +52,24 @@ def test_moves_are_legal_and_the_same_each_time(engine: Stockfish) -> None:
 
 
 @needs_program
+def test_lines_are_legal_ranked_and_say_their_chances() -> None:
+    with Stockfish(Strength(nodes=2000)) as engine:
+        found = engine.lines(FENS[0], 5)
+        assert len({line.moves[0] for line in found}) == 5
+        for line in found:
+            board = chess.Board()
+            for move in line.moves:
+                board.push_uci(move)
+            assert sum(line.chances) == pytest.approx(1)
+        assert found[0].chances[0] - found[0].chances[2] >= found[-1].chances[0] - found[-1].chances[2]
+        assert engine.lines(FENS[1], 3)[0].chances == (1, 0, 0)  # mates
+        (only,) = engine.lines(FENS[1], 3, only="a2a3")
+        assert only.moves[0] == "a2a3"
+        assert len(engine.lines(FENS[0], 1)) == 1
+        assert engine.choose([FENS[1]]) == ["h5f7"]
+
+
+@needs_program
 def test_it_ends_with_its_owner() -> None:
     with Stockfish(Strength(nodes=1), processes=2) as engine:
         engine.choose(FENS)
@@ -97,6 +115,12 @@ def test_programs_that_are_none(tmp_path: Path) -> None:
         ):
             engine.choose(FENS[:1])
         assert engine.processes == []
+    script = "while read l; do echo uciok; echo readyok; echo bestmove e2e4; done\n"
+    with (
+        Stockfish(Strength(nodes=1), timeout=0.3, program=program(tmp_path / "curt", script)) as engine,
+        pytest.raises(EngineError, match="said nothing of moves"),
+    ):
+        engine.lines(FENS[0], 2)
 
 
 def test_strengths_are_checked() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from aleazero.engines.stockfish import DEBIAN_PLACE
 from tests.web.conftest import NewPage, Server
 from tests.web.pages import NEEDS, keep, place
 
@@ -123,6 +125,36 @@ def test_the_small_boards_are_edited_too(new_page: NewPage, server: Server) -> N
     page.get_by_label("Walls left, player 1").select_option("9")
     page.get_by_role("button", name="Use this position").click()
     expect(page.locator("textarea[name=position]")).to_have_value("e1 e9 9 10 e3h 1")
+
+
+def test_what_is_expected_to_follow_stands_below_a_move(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    page.goto(f"{server.url}#/analyse?game=tictactoe&position=XO./.../...&player=solver")
+    first = page.locator("table.thought tbody tr").first
+    expect(first.locator(".line > span:not(.unseen)")).to_have_count(4)  # the first move, and X wins at the third
+    expect(page.get_by_role("button", name="Search tree")).to_be_visible()  # somebody is named, who may have one
+    page.locator("input[name=player]").fill("")
+    expect(page.get_by_role("button", name="Search tree")).to_be_hidden()
+    page.goto(f"{server.url}#/analyse?game=quoridor&position=")
+    expect(page.locator(".opinion")).to_contain_text("shortest:walls would play")
+    expect(page.locator("table.thought th")).to_have_text(["", "move"])
+
+
+@pytest.mark.skipif(not DEBIAN_PLACE.exists(), reason="Debian's stockfish is not installed")
+def test_chess_from_a_fen_and_a_pgn(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    page.goto(f"{server.url}#/analyse?game=chess&position=6k1/5ppp/8/8/8/8/2r2PPP/1R4K1 w - - 0 1")
+    first = page.locator("table.thought tbody tr").first
+    expect(first.locator("button")).to_have_text("Rb8+")
+    expect(first.locator(".line")).to_contain_text("Rc8 Rxc8#")
+    expect(first.locator(".outcomes")).to_have_attribute("aria-label", "win 100.0 %, draw 0.0 %, loss 0.0 %")
+    page.locator("textarea[name=record]").fill('[White "Fool"]\n[Black "Scholar"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n')
+    page.get_by_role("button", name="Review game").click()
+    expect(page.locator(".review ol li")).to_have_count(4)
+    expect(page.locator(".review .blunder").last).to_contain_text("g4 blunder")
+    expect(page.locator(".review ul")).to_contain_text("Fool: 2 decisions")
+    page.locator(".review ol button").nth(3).click()
+    expect(first.locator("button")).to_have_text("Qh4#")
 
 
 def test_a_search_tree_is_a_picture_that_opens(new_page: NewPage, server: Server) -> None:

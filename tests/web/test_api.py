@@ -15,10 +15,12 @@ import httpx
 import pytest
 import websockets
 
+from aleazero.engines.stockfish import DEBIAN_PLACE
 from aleazero.web.app import WebSettings, make_app
 from tests.web.conftest import PATIENCE, Server, make_run, report, serving
 
 PERSON = ["human", "human"]
+needs_stockfish = pytest.mark.skipif(not DEBIAN_PLACE.exists(), reason="Debian's stockfish is not installed")
 
 
 def begin(client: httpx.Client, game: str, seats: list[str] | None = None, **more: Any) -> dict[str, Any]:
@@ -98,6 +100,8 @@ def test_hints_rank_moves(client: httpx.Client) -> None:
         ("tables", {"game": "tictactoe", "seats": ["human", "nobody"]}),
         ("tables", {"game": "tictactoe", "seats": ["human", "bundled,sims=1000000000"]}),
         ("tables", {"game": "connect_four", "seats": ["human", "bundled,sims=3000"]}),
+        ("tables", {"game": "chess", "seats": ["human", "stockfish:nodes=2000000"]}),
+        ("tables", {"game": "chess", "seats": ["human", "stockfish:depth=99"]}),
         ("tables", {"game": "tictactoe", "seats": PERSON, "seed": -1}),
         ("tables", {"game": "tictactoe", "seats": PERSON, "seed": 2**40}),
         ("tables", {"game": "tictactoe", "seats": PERSON, "position": "XXX/XXX/XXX"}),
@@ -322,12 +326,19 @@ def test_backgammon_is_analysed_roll_by_roll(client: httpx.Client) -> None:
         [("8", "5"), ("6", "5")],
         [("6", "5"), ("8", "5")],
     )
-    root = client.post("/api/tree", json=asked).json()["root"]
-    play = root["children"][0]
+    grown = client.post("/api/tree", json=asked).json()
+    play = grown["root"]["children"][0]
     assert (play["name"], play["chance"], len(play["children"])) == ("8/5 6/5", True, 21)
     assert sum(roll["prior"] for roll in play["children"]) == pytest.approx(1)
     mean = sum(roll["prior"] * roll["value"] for roll in play["children"])
     assert mean == pytest.approx(play["value"], abs=0.05)  # what the network says before the roll, and after it
+    answers = {roll["name"]: roll["children"][0]["name"] for roll in play["children"]}
+    for line in (best["line"], grown["line"][1:]):
+        roll, answer = line
+        assert answers[roll.removesuffix(":")] == answer
+    middle = next(one["value"] for one in play["children"] if f"{one['name']}:" == best["line"][0])
+    assert abs(middle - mean) == min(abs(one["value"] - mean) for one in play["children"])
+    assert all(len(move["line"]) == 2 for move in found["moves"][:3])
 
 
 def test_a_backgammon_match_is_reviewed(client: httpx.Client) -> None:
@@ -351,6 +362,56 @@ def test_a_search_tree_counts_its_visits(client: httpx.Client) -> None:
     assert root["visits"] == 17
     assert sum(child["visits"] for child in root["children"]) == 16
     assert found["line"][0] == root["children"][0]["name"]
+    ranked = client.post("/api/analyse", json=asked).json()["moves"]
+    ways = {child["name"]: child for child in root["children"]}
+    assert {move["name"]: move["visits"] for move in ranked if move["visits"]} == {
+        name: child["visits"] for name, child in ways.items()
+    }
+    for move in ranked:  # the most visited way down from each
+        node = ways.get(move["name"], {"children": []})
+        for name in move["line"]:
+            node = node["children"][0]
+            assert node["name"] == name
+        assert not node["children"]
+    assert any(move["line"] for move in ranked)
+
+
+def test_perfect_play_says_how_it_goes_on(client: httpx.Client) -> None:
+    asked = {"game": "tictactoe", "position": "X../.O./..X", "player": "solver"}
+    found = client.post("/api/analyse", json=asked).json()
+    best = found["moves"][0]
+    assert found["value"] == 0
+    assert len(best["line"]) == 5  # to the end of a draw
+    moves = [best["name"], *best["line"]]
+    assert len({*moves, "a3", "b2", "c1"}) == 9
+
+
+@needs_stockfish
+def test_chess_is_analysed_and_reviewed_by_stockfish(client: httpx.Client) -> None:
+    mate_in_two = "6k1/5ppp/8/8/8/8/2r2PPP/1R4K1 w - - 0 1"
+    asked = {"game": "chess", "position": mate_in_two, "count": 3}
+    found = client.post("/api/analyse", json=asked).json()  # nobody is named
+    assert found["player"].startswith("stockfish")
+    best = found["moves"][0]
+    assert (best["name"], best["value"], best["chances"]) == ("Rb8+", 1, [1, 0, 0])
+    assert best["line"] == ["Rc8", "Rxc8#"]
+    view = begin(client, "chess", ["human", "eps50"], position=mate_in_two)
+    assert client.post(f"/api/hints/{view['id']}", json={}).json()["moves"][0]["name"] == "Rb8+"
+    refused = client.post("/api/analyse", json={**asked, "player": "eps50"})
+    assert refused.status_code == 400
+    assert "draws no lots" in refused.json()["detail"]
+    seen = client.post("/api/review", json={"game": "chess", "text": "1. f3 e5 2. g4 Qh4# 0-1"}).json()
+    assert [turn["mark"] for turn in seen["turns"]][2:] == ["blunder", ""]
+    assert seen["turns"][3]["best"] == "Qh4#"
+    assert seen["summary"][0]["blunder"] >= 1
+
+
+def test_a_player_without_values_is_asked_for_its_move(client: httpx.Client) -> None:
+    view = begin(client, "quoridor")
+    found = client.post(f"/api/hints/{view['id']}", json={}).json()
+    assert (found["player"], found["kind"], found["value"]) == ("shortest:walls", "choice", None)
+    assert [move["name"] for move in found["moves"]] == ["e2"]
+    assert found["moves"][0]["steps"] == [{"from": "e1", "to": "e2", "choice": None}]
 
 
 # ---- Balatro

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Dialog, expect
 
+from aleazero import checkpoint as checkpoints
 from aleazero.runs import RunFolder
 from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
 from tests.web.pages import (
@@ -165,6 +170,30 @@ def test_a_game_by_keyboard_alone(new_page: NewPage, server: Server, client: htt
     expect(page.locator(".status")).to_contain_text("to move")
 
 
+SLOW = """
+const fast = window.fetch;
+window.fetch = async (...asked) => {
+  const answer = await fast(...asked);
+  if (String(asked[0]).includes("/move")) await new Promise((go) => setTimeout(go, 1500));
+  return answer;
+};
+"""
+
+
+def test_a_move_is_made_before_the_last_one_was_answered(
+    new_page: NewPage, server: Server, client: httpx.Client
+) -> None:
+    name, page = table(client, "tictactoe", ["human", "human"]), new_page()
+    page.add_init_script(SLOW)  # the table is shown by the WebSocket, long before the answer is there
+    show(page, server, name)
+    for number, square in enumerate(("b2", "a1", "c3"), 1):
+        place(page, square).dblclick()  # once too often: that is one move
+        until_shown(page, number)
+    page.wait_for_timeout(2000)
+    expect(page.get_by_role("alert")).to_be_empty()
+    assert [turn["name"] for turn in view(client, name)["history"]] == ["b2", "a1", "c3"]
+
+
 def test_chess_by_keyboard(new_page: NewPage, server: Server, client: httpx.Client) -> None:
     name, page = table(client, "chess", ["human", "human"]), new_page()
     show(page, server, name)
@@ -254,10 +283,36 @@ def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
     expect(page.locator('[data-do="stop"]')).to_have_count(0)
 
 
-def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server: Server) -> None:
-    folder = server.folder / "runs" / "asked"
-    make_run(folder)
-    page, asked, answers = new_page(), [], [False, True]
+@pytest.fixture
+def training(server: Server) -> Generator[subprocess.Popen[bytes], None, None]:
+    """A real run that does not end by itself."""
+    tiny = {"total_rows": 10**9, "search.kind": "direct", "model.width": 16, "model.blocks": 1}
+    tiny |= {"selfplay.num_games": 32, "replay.min_rows": 256, "learn.batch_size": 64, "observe.every_seconds": 0.2}
+    tiny |= {"evaluate.every_rows": 10**9}
+    command = [
+        sys.executable,
+        "-m",
+        "aleazero.cli.main",
+        "train",
+        "tictactoe",
+        "--preset",
+        "quick",
+        "--name",
+        "trained",
+    ]
+    command += ["--runs", str(server.folder / "runs"), *(f"--set={key}={value}" for key, value in tiny.items())]
+    env = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    with (server.folder / "trained.log").open("wb") as log:
+        process = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_run_that_is_trained_is_paused_resumed_and_stopped(
+    new_page: NewPage, server: Server, training: subprocess.Popen[bytes]
+) -> None:
+    page, asked, answers = new_page(), [], [False, True, True, True]
 
     def answer(dialog: Dialog) -> None:
         asked.append(dialog.message)
@@ -266,16 +321,42 @@ def test_a_run_is_stopped_only_after_it_was_confirmed(new_page: NewPage, server:
         else:
             dialog.dismiss()
 
+    def reports() -> int:
+        return int(page.locator("section.run").get_attribute("data-reports") or 0)
+
+    def grows() -> None:
+        known = reports()
+        page.wait_for_function(f"() => Number(document.querySelector('section.run').dataset.reports) > {known + 2}")
+
     page.on("dialog", answer)
-    with RunFolder(folder).held():
-        page.goto(f"{server.url}#/watch/asked")
-        page.locator('[data-do="stop"]').click()
-        expect(page.get_by_role("alert")).to_be_empty()
-        assert not RunFolder(folder).stop_file.exists()
-        page.locator('[data-do="stop"]').click()
-        expect(page.get_by_role("alert")).to_contain_text("the run stops")
-        assert RunFolder(folder).stop_file.exists()
-    assert asked == ["stop run asked?"] * 2
+    status, said = page.locator('[data-fact="status"]'), page.locator(".said")
+    page.goto(f"{server.url}#/watch")
+    page.get_by_role("link", name="trained").click()
+    expect(status).to_have_text("training")
+    grows()
+    page.locator('[data-do="stop"]').click()  # and no: nothing happens
+    expect(said).to_be_empty()
+    grows()
+    page.locator('[data-do="pause"]').click()
+    expect(said).to_contain_text("the run waits")
+    expect(status).to_have_text("paused")
+    expect(page.locator('[data-do="pause"]')).to_be_disabled()
+    page.wait_for_timeout(1500)  # the step it was at, and what was on its way to the page
+    known = reports()
+    page.wait_for_timeout(1000)
+    assert reports() == known
+    page.locator('[data-do="resume"]').click()
+    expect(status).to_have_text("training")
+    expect(said).to_contain_text("the run goes on")
+    grows()
+    page.locator('[data-do="stop"]').click()
+    expect(said).to_contain_text("the run stops, with a checkpoint")
+    assert training.wait(PATIENCE) == 0
+    expect(status).to_have_text("stopped")
+    for what in ("pause", "resume", "stop"):
+        expect(page.locator(f'[data-do="{what}"]')).to_be_disabled()
+    assert asked == [f"{what} run trained?" for what in ("stop", "pause", "resume", "stop")]
+    assert checkpoints.steps(RunFolder(server.folder / "runs" / "trained").checkpoints)
 
 
 def test_a_flag_falls_on_the_page(new_page: NewPage, server: Server, client: httpx.Client) -> None:
@@ -309,7 +390,7 @@ def test_a_page_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: 
     context.close()
 
 
-def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
+def test_balatro_by_clicks_until_the_run_is_lost(new_page: NewPage, server: Server) -> None:
     page = new_page()
     page.goto(f"{server.url}#/balatro")
     page.get_by_role("button", name="New run").click()
@@ -322,6 +403,7 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     page.get_by_role("button", name="New run").click()
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()  # no card is chosen
     for place_number in (0, 3):
         page.locator(f'[data-card="{place_number}"]').click()
     page.get_by_role("button", name="Play", exact=True).click()
@@ -329,6 +411,16 @@ def test_a_hand_of_balatro_by_clicks(new_page: NewPage, server: Server) -> None:
     expect(page.locator(".tally")).to_contain_text(re.compile(r"\d+ . \d+ = \d+"))  # once all lines have come
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")
+    page.locator('[data-card="7"]').click()
+    page.get_by_role("button", name="Discard").click()
+    expect(page.locator(".balatro .status")).to_contain_text("discards 3")
+    page.get_by_role("button", name="Take back").click()
+    expect(page.locator(".balatro .status")).to_contain_text("discards 4")
+    for hands in (2, 1, None):  # a card at a time is too little
+        page.locator('[data-card="7"]').click()
+        page.get_by_role("button", name="Play", exact=True).click()
+        expect(page.locator(".balatro .status")).to_contain_text(f"hands {hands}" if hands else "The run is lost.")
+    expect(page.get_by_role("button", name="Hint")).to_be_disabled()
 
 
 def test_a_whole_game_of_backgammon_by_clicks(new_page: NewPage, server: Server, client: httpx.Client) -> None:

@@ -26,7 +26,7 @@ async def opened(folder: Path) -> AsyncIterator[tuple[Hall, threading.Event]]:
     """A hall that loads no player until the event is set."""
     room, gate = Room(None), threading.Event()
     for _ in range(2):
-        room._ahead.submit(gate.wait, PATIENCE)
+        room._load.submit(gate.wait, PATIENCE)
     hall = Hall(folder, room)
     try:
         yield hall, gate
