@@ -13,6 +13,7 @@ import numpy as np
 from aleazero.games.balatro import entities
 from aleazero.games.balatro.engine import Batch
 from aleazero.games.balatro.game import observe_batch
+from aleazero.runs import RunFolder
 
 GOLDEN = Path(__file__).parents[2] / "golden/balatro"
 
@@ -23,6 +24,7 @@ import numpy as np
 from aleazero.games.balatro import entities, facts, jit
 from aleazero.games.balatro.engine import Batch, seed_text
 from aleazero.games.balatro.game import observe_batch
+from aleazero.runs import RunFolder
 from aleazero.games.balatro.verify import verify
 
 assert not jit.PLAIN
@@ -87,3 +89,23 @@ def test_compiled_baselines_choose_as_they_should() -> None:
     )
     assert done.returncode == 0, done.stdout
     assert "skipped" not in done.stdout
+
+
+def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
+    """By the preset for two cores, as a user trains it: what a game brings, early and late in its first minute."""
+    sets = ("total_rows=81920", "learn.learning_rate.end=1e-3", "evaluate.games=8", "observe.every_seconds=0.1")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "aleazero.cli.main", "train", "balatro", "--preset", "quick", "--name", "it"),
+            *("--runs", str(tmp_path), "--json", *(word for each in sets for word in ("--set", each))),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ALEA_BALATRO_PLAIN": "0", "JAX_PLATFORMS": "cpu"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [report for report in RunFolder(tmp_path / "it").read_reports() if report["kind"] == "ppo"]
+    early = [report["mean_points"] for report in said if report["rows"] <= 25_000]
+    late = [report["mean_points"] for report in said if report["rows"] > 65_000]
+    assert np.mean(late) > 2 * np.mean(early)
