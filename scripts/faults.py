@@ -225,8 +225,9 @@ class Cluster:
         if role == "guest":
             return self.guest.pid if self.guest else None
         if role == "redis":
-            file = self.home.path / "redis.pid"  # which a good end removes
-            text = file.read_text().strip() if file.exists() else ""
+            text = ""
+            with contextlib.suppress(FileNotFoundError):  # a good end removes it, at any moment
+                text = (self.home.path / "redis.pid").read_text().strip()
             return int(text) if text else None
         said = (self.home.logs / "head_1.log").read_text().splitlines()
         found = [line for line in said if f": {role} is process " in line]

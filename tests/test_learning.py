@@ -18,8 +18,8 @@ from aleazero.play.match import play_match
 from aleazero.play.ratings import results_from_points, score_interval
 from aleazero.players import make_player
 from aleazero.rate import rate, solved_positions
-from aleazero.runtimes.start import Finished, resume, start
-from tests.runtimes.support import differences, newest
+from aleazero.runtimes.start import Finished, Stopping, resume, start
+from tests.runtimes.support import StopAfter, differences, newest
 
 pytestmark = pytest.mark.slow
 SEEDS = (0, 1, 2)
@@ -77,17 +77,19 @@ def test_tictactoe_is_played_perfectly_and_known_almost_by_heart(seed: int, tmp_
     assert sum(told[-5:]) / 5 < 0.8 * told[0]
 
 
-def test_a_run_as_people_run_it_can_be_stopped_and_resumed_without_a_trace(tmp_path: Path) -> None:
+def test_a_run_as_people_run_it_can_be_stopped_and_resumed_without_a_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With all optimisations, unlike the other tests of this."""
     short = (*TICTACTOE, "total_rows=20000", "evaluate.opponents=")
     whole = learn("tictactoe", short, 0, tmp_path / "whole")
     config = whole.folder.read_config()
-    finished = start(config, tmp_path / "parts", name="it", seconds=0.0, quiet=True)
-    stops = 0
-    while finished.status == "stopped":
-        finished = resume("it", tmp_path / "parts", seconds=1.5, quiet=True)
-        stops += 1
-    assert stops > 1
+    assert start(config, tmp_path / "parts", name="it", seconds=0.0, quiet=True).status == "stopped"
+    with monkeypatch.context() as patch:
+        patch.setattr(Stopping, "stop_requested", StopAfter(8).stop_requested)
+        assert resume("it", tmp_path / "parts", quiet=True).status == "stopped"
+    finished = resume("it", tmp_path / "parts", seconds=1e6, quiet=True)
+    assert finished.status == "done"
     assert differences(newest(finished.folder), newest(whole.folder)) == []
 
 

@@ -219,7 +219,7 @@ def port(answerer: Answerer) -> Generator[int, None, None]:
 
 def ask(port: int, *messages: bytes) -> bytes:
     """All that is answered to messages, each sent on its own, until the other side closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as there:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as there:
         for message in messages:
             there.sendall(message)
         there.shutdown(socket.SHUT_WR)
@@ -255,7 +255,7 @@ def test_a_line_without_end_is_cut_off(port: int) -> None:
 def test_several_at_once(port: int) -> None:
     expected = ask(port, ANN_44.encode() + b"\n")
     with contextlib.ExitStack() as stack:
-        there = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20)) for _ in range(6)]
+        there = [stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60)) for _ in range(6)]
         for one in there:
             one.sendall(ANN_44.encode() + b"\n")
         assert [one.recv(100) for one in there] == [expected] * 6
@@ -289,7 +289,7 @@ def gnubg(commands: str, home: Path) -> str:
         env={"HOME": str(home), "LC_ALL": "C"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     return done.stdout

@@ -50,7 +50,7 @@ def _serve(*more: str) -> Iterator[tuple[str, str]]:
     finally:
         hung.cancel()
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -129,7 +129,7 @@ def test_malformed_calls_get_an_error_that_can_be_read(
 
 def _post(address: str, body: bytes, **headers: str) -> tuple[int, bytes]:
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     connection.request("POST", parts.path, body, kinds | {k.replace("_", "-"): v for k, v in headers.items()})
     answer = connection.getresponse()

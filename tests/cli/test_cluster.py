@@ -69,7 +69,7 @@ def test_a_wrong_token_is_named_within_seconds(server: RedisServer, token: Token
     wrong = Token("home", "laptop", bytes(32))
     began = time.monotonic()
     process = alea("worker", "game", ALEA_REDIS_URL=server.url, ALEA_TOKEN=wrong.text)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=150)
     seconds = time.monotonic() - began
     assert process.returncode == 1
     assert "does not accept the token of 'laptop'" in said
@@ -145,8 +145,9 @@ def pids(root: Path) -> dict[str, int]:
     home = Home(RunFolder(root / "it"))
     said = (home.logs / "head_1.log").read_text().splitlines()
     found = {line.split(": ")[1].split()[0]: int(line.rpartition(" ")[2]) for line in said if " is process " in line}
-    file = home.path / "redis.pid"
-    return found | ({"redis": int(file.read_text())} if file.exists() else {})
+    with contextlib.suppress(FileNotFoundError, ValueError):  # a good end removes it, at any moment; empty at first
+        found["redis"] = int((home.path / "redis.pid").read_text())
+    return found
 
 
 def status(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def test_a_head_from_the_first_word_to_the_last(root: Path, capsys: pytest.Captu
     for file in (home.path / "keys.json", home.path / "head.json", home.logs / "head_1.out", home.path / "users.acl"):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
     second = alea(*head_words(root))
-    assert second.communicate(timeout=60)[0].count("has a head already: process") == 1
+    assert second.communicate(timeout=150)[0].count("has a head already: process") == 1
     assert second.returncode == 1
     assert run(["runs", "pause", "--runs", str(root)]) == 0
     until(lambda: status(root, capsys)["state"] == "paused")
@@ -217,7 +218,7 @@ def test_one_ctrl_c_ends_it_and_what_it_needs_is_said_before(root: Path) -> None
     until(lambda: (root / "it" / "logs" / "head_1.log").exists() and "learner" in pids(root))
     running = pids(root)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=150)
     assert process.returncode == 0, said
     assert "run it: stopped" in said
     assert not any(map(_runs, running.values()))
@@ -262,7 +263,7 @@ def test_a_redis_elsewhere_with_tls(
     wrong = head_words(root, "--url", url.replace(secret, "wrong"), "--ca", ca)
     began = time.monotonic()
     assert run([str(word) for word in wrong]) == 1
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert "does not accept the user and password of the URL" in capfd.readouterr().err
     assert not root.exists(), "nothing was made"
     untrusted = head_words(root, "--url", url)

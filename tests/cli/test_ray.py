@@ -96,11 +96,10 @@ def test_two_machines_become_a_cluster_that_trains(
 ) -> None:
     head, worker = machines
     port, dashboard = free_ports(2)
+    first = 20_000 + 250 * (os.getpid() % 40)  # below the ports that are given to whoever asks for any
     small = ("--ip", "127.0.0.1", "--cores", "1", "--object-store-gb", "0.1", "--json")
-    started = head.alea(
-        *("ray", "head", "--port", port, "--dashboard-port", dashboard, "--worker-ports", "21000-21100", *small),
-        *("--spill-dir", head.home),
-    )
+    ports = ("--port", port, "--dashboard-port", dashboard, "--worker-ports", f"{first}-{first + 99}")
+    started = head.alea("ray", "head", *ports, *small, "--spill-dir", head.home)
     assert started["join"] == f"alea ray worker --address 127.0.0.1:{port}"
     assert started["dashboard"] == (f"http://127.0.0.1:{dashboard}" if has_page() else "")
     join = started["join"].split()[1:]
@@ -116,7 +115,7 @@ def test_two_machines_become_a_cluster_that_trains(
     assert "does not take this machine's token" in worker.alea(*join, fails=True)
     assert time.monotonic() - began < QUICKLY
     token.write_text(Path(started["token_file"]).read_text())
-    worker.alea(*join, "--worker-ports", "21200-21300", *small)
+    worker.alea(*join, "--worker-ports", f"{first + 100}-{first + 199}", *small)
 
     seen = head.alea("ray", "status", "--address", f"127.0.0.1:{port}", "--json")
     assert [node["alive"] for node in seen["nodes"]] == [True, True]
@@ -154,7 +153,7 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
         eventually(lambda: quiet(folder), "pause")
         assert run(["runs", "resume", *name]) == 0
         page = f"http://{read_targets(run_targets(head.home / 'runs', 'it'))[0].address}/metrics"
-        with urllib.request.urlopen(page, timeout=10) as answer:
+        with urllib.request.urlopen(page, timeout=60) as answer:
             assert b"alea_ray_players 2.0" in answer.read()
     finally:
         driver.kill()

@@ -41,12 +41,12 @@ def test_it_answers_until_it_is_interrupted() -> None:
             )
             assert found, said
             address = found[1], int(found[2])
-            with socket.create_connection(address, timeout=20) as there, there.makefile("r") as answers:
+            with socket.create_connection(address, timeout=120) as there, there.makefile("r") as answers:
                 there.sendall(b"nonsense\n" + REHEARSAL.encode() + b"\n")
                 assert answers.readline().startswith("Error: 'nonsense' is not understood")
                 assert "/" in answers.readline()
                 process.send_signal(signal.SIGINT)  # while somebody is connected
-                out, err = process.communicate(timeout=20)
+                out, err = process.communicate(timeout=120)
         finally:
             process.kill()
     assert process.returncode == 0

@@ -49,10 +49,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
             process.stdin.close()
             process.stdout.close()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(20)
+                process.wait(60)
 
 
 def _url(server: Server) -> str:

@@ -40,7 +40,7 @@ class Live:
     def ask(self, expr: str) -> list[dict[str, Any]]:
         """The series that answer a question."""
         query = urllib.parse.urlencode({"query": expr})
-        with urllib.request.urlopen(f"{self.url}/api/v1/query?{query}", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/query?{query}", timeout=60) as answer:
             return json.loads(answer.read())["data"]["result"]
 
     def samples(self, metric: Metric, role: str) -> Iterator[tuple[tuple[str, ...], float, float]]:
@@ -135,4 +135,7 @@ def assert_one_scrape_is_one_step(live: Live) -> None:
 
 def targets_of(path: Path) -> list[dict[str, Any]]:
     """What a `file_sd` file lists; nothing where there is none."""
-    return json.loads(path.read_text()) if path.exists() else []
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return []

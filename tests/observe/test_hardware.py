@@ -34,7 +34,7 @@ class Recorder:
 
 
 def _wait(happened: Any) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while not happened():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -116,7 +116,7 @@ def parse(text: str) -> dict[str, dict[Labels, float]]:
 
 
 def fetch(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read().decode()
 
 

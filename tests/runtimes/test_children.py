@@ -13,11 +13,13 @@ from aleazero.runtimes.children import Child
 from aleazero.runtimes.guard import _alive
 
 ROOT = Path(__file__).parents[3]
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+)
 HEAD = """
 import subprocess, sys, time
 from aleazero.runtimes.children import Guard
-code = {"soft": "import time; print('up', flush=True); time.sleep(60)", "hard": sys.argv[1]}
+code = {"soft": "import time; print('up', flush=True); time.sleep(600)", "hard": sys.argv[1]}
 children = [
     subprocess.Popen([sys.executable, "-c", code[kind]], start_new_session=True, stdout=subprocess.PIPE)
     for kind in ("soft", "hard", "soft")
@@ -28,7 +30,7 @@ watching = Guard(patience=1.0)
 watching.watch([999999])
 watching.watch([children[1].pid, children[2].pid], [children[0].pid])
 print(*(child.pid for child in children), watching._process.pid, flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -49,8 +51,8 @@ def test_a_killed_head_leaves_nothing() -> None:
     head.send_signal(signal.SIGKILL)
     head.wait()
     head.stdout.close()
-    assert until(lambda: not _alive(soft), 5)
-    assert until(lambda: not any(map(_alive, (server, hard, guard))), 8)
+    assert until(lambda: not _alive(soft), 60)
+    assert until(lambda: not any(map(_alive, (server, hard, guard))), 60)
 
 
 def test_a_child_is_started_again_later_and_later(tmp_path: Path) -> None:
@@ -59,7 +61,7 @@ def test_a_child_is_started_again_later_and_later(tmp_path: Path) -> None:
     pauses = []
     for number in range(3):
         child.start()
-        assert child.wait(10)
+        assert child.wait(60)
         assert child.ended() == 3
         assert child.ended() is None, "said once"
         assert child.failures == number + 1
@@ -74,10 +76,10 @@ def test_a_child_is_started_again_later_and_later(tmp_path: Path) -> None:
 
 def test_a_child_killed_by_a_signal_has_not_failed(tmp_path: Path) -> None:
     child = Child("it", [], {}, tmp_path / "it.log")
-    child._command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    child._command = [sys.executable, "-c", "import time; time.sleep(600)"]
     child.start()
     child.kill()
-    assert child.wait(5)
+    assert child.wait(60)
     assert child.ended() == -signal.SIGKILL
     assert child.failures == 0
     assert "signal 9" in child.how

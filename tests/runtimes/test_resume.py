@@ -51,8 +51,8 @@ PIG = tiny(
 )
 # Rows played when a run is killed, and the moment after them.
 POINTS = {
-    TICTACTOE: [(640, "after a save"), (1400, "at once"), (2600, "in a save")],
-    PIG: [(1000, "in a save"), (2400, "at once"), (4000, "after a save")],
+    TICTACTOE: [(1400, "at once"), (2600, "in a save")],
+    PIG: [(1000, "in a save"), (3200, "after a save")],
 }
 
 

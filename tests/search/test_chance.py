@@ -27,7 +27,6 @@ from aleazero.search.chance import draw
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import Tree
 from aleazero.solvers.pig import win_table
-from tests.games.conftest import quick_compile  # noqa: F401
 from tests.games.tiny import Dash
 from tests.search.support import keys, patient, positions, states_of
 
@@ -150,7 +149,7 @@ def backgammon_positions() -> tuple[Backgammon, Any]:
 
 
 @pytest.mark.parametrize("chance", ["sampled", "afterstate"])
-def test_networks_judge_chance_states_only_where_that_is_asked(chance: Any, quick_compile: None) -> None:  # noqa: F811
+def test_networks_judge_chance_states_only_where_that_is_asked(chance: Any) -> None:
     """Backgammon, whose networks may: this evaluator says 0.99 of every chance state, and of nothing else."""
     game, states = backgammon_positions()
     plain, one = hashed(game), jax.tree.map(lambda x: x[0], states)
@@ -188,7 +187,7 @@ class OddStart(Dash):
 
 
 @pytest.mark.parametrize("chance", ["sampled", "exact"])
-def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(chance: Any, quick_compile: None) -> None:  # noqa: F811
+def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(chance: Any) -> None:
     game = OddStart()
     states = jax.vmap(game.apply_chance)(
         jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4)), jnp.array([2, 3, 2, 3])

@@ -28,10 +28,7 @@ from aleazero.games.wander import wander
 from aleazero.search.expectimax import Expectimax, Turn
 from tests.games.backgammon import reference
 from tests.games.backgammon.reference import KINDS, START, Position, dice_of, drawn, rolls
-from tests.games.conftest import quick_compile  # noqa: F401
 from tests.games.tiny import MOVES, TurnDash
-
-pytestmark = pytest.mark.usefixtures("quick_compile")
 
 SMALL, LARGE = Backgammon(chunk=1), Backgammon(chunk=16)
 LANES = 64  # in every batch of backgammon

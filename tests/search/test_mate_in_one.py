@@ -13,9 +13,7 @@ from aleazero.search.build import build_search
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.suites import mate_suite, shipped_suite
 from tests.games.chess.support import GAME, stacked
-from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
 SIMULATIONS = 200
 
 

@@ -15,10 +15,7 @@ from aleazero.games.backgammon.boards import afterstates, rolled
 from aleazero.games.backgammon.game import ROLLS, Backgammon
 from aleazero.search.expectimax import Expectimax, rank_turns
 from aleazero.search.plies import Plies
-from tests.games.conftest import quick_compile  # noqa: F401
 from tests.search.test_expectimax import ANY, opine_by
-
-pytestmark = pytest.mark.usefixtures("quick_compile")
 
 GAME = Backgammon(chunk=16)
 SEARCH = Expectimax(GAME, opine_by(6, GAME))

@@ -19,10 +19,8 @@ from aleazero.search.build import Search, build_search
 from aleazero.search.reuse import regrow
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import Tree
-from tests.games.conftest import quick_compile  # noqa: F401
 from tests.search.support import keys
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
 GAME = Chess()
 LOCKED = "k7/8/8/p7/P7/8/8/K7 w - - 0 1 moves"  # two kings and pawns that cannot move
 ONCE, TWICE = "a1b1 a8b8 b1a1 b8a8", "a1b1 a8b8 b1a1 b8a8 a1b1 a8b8"

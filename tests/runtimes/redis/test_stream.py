@@ -65,7 +65,7 @@ def test_what_is_added_arrives_in_order_and_by_source(party: Party) -> None:
     with sender(party.link(token), token) as sending:
         for slab in slabs:
             sending.add(slab)
-        assert sending.drain(10)
+        assert sending.drain(60)
         counts = sending.counts
     reader = SlabReader(party.head, party.keys)
     entries = reader.read(["laptop", "nobody"], count=100)
@@ -109,11 +109,11 @@ def test_a_reader_waits_for_the_first_entry(party: Party) -> None:
     reader = SlabReader(party.head, party.keys)
     began = time.monotonic()
     assert reader.read(["laptop"], wait_seconds=0.2) == []
-    assert 0.15 < time.monotonic() - began < 2
+    assert 0.15 < time.monotonic() - began < 20
     adder = party.link(party.worker())
     adding = threading.Timer(0.2, lambda: adder.client.xadd(party.keys.slabs("laptop"), {b"other": b"x"}))
     adding.start()
-    assert [entry.data for entry in reader.read(["laptop"], wait_seconds=3)] == [b""], (
+    assert [entry.data for entry in reader.read(["laptop"], wait_seconds=60)] == [b""], (
         "an entry without a slab is one of no bytes"
     )
     adding.join()
@@ -138,8 +138,8 @@ def test_a_kill_of_the_server_loses_nothing(own_server: RedisServer, own_party: 
         for number in range(60):
             sending.add(SLAB)
             if number > 20:
-                killed.wait(10)
-        assert sending.drain(20)
+                killed.wait(60)
+        assert sending.drain(60)
         counts = sending.counts
     accident.join()
     taken, entries = read_all(own_party, token, SCHEMA, Seen())
@@ -156,7 +156,7 @@ def test_a_frozen_server_makes_it_send_again_and_nothing_counts_twice(
     client = make_client(own_server.url, token, answer_seconds=0.4)
     with contextlib.closing(Link(client, "here")) as link, sender(link, token) as sending:
         sending.add(SLAB)
-        assert sending.drain(5)
+        assert sending.drain(60)
         assert own_server.pid is not None
         os.kill(own_server.pid, signal.SIGSTOP)
         sending.add(SLAB)
@@ -164,7 +164,7 @@ def test_a_frozen_server_makes_it_send_again_and_nothing_counts_twice(
         assert not sending.drain(0)
         assert sending.waiting == 2
         os.kill(own_server.pid, signal.SIGCONT)
-        assert sending.drain(10)
+        assert sending.drain(60)
     taken, entries = read_all(own_party, token, SCHEMA, Seen())
     assert [(envelope.source, envelope.sequence) for envelope in taken] == names(2)
     assert entries > 4, "the frozen server had what was sent before it was sent again"
@@ -190,15 +190,15 @@ def test_a_full_server_is_waited_for_and_takes_all_in_order(own_server: RedisSer
         with sender(link, token, BIG_SCHEMA) as sending:
             adding = threading.Thread(target=lambda: [sending.add(BIG) for _ in range(25)])
             adding.start()
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while link.trouble != "is out of memory" and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert link.trouble == "is out of memory"
             assert sending.counts.slabs_acknowledged < 50
-            while len(taken) < 50 and time.monotonic() < deadline + 20:
+            while len(taken) < 50 and time.monotonic() < deadline + 60:
                 learn()
             adding.join()
-            assert sending.drain(5)
+            assert sending.drain(60)
         assert small.pid is not None
     assert taken == names(25)
 
@@ -212,7 +212,7 @@ def test_a_sender_that_cannot_go_on_says_so(party: Party) -> None:
         bad = Trajectory(**{**wire.as_dict(SLAB), "value": np.zeros((4, 6))})
         sending.add(bad)
         with pytest.raises(SenderFailed, match="float64"):
-            sending.drain(5)
+            sending.drain(60)
         with pytest.raises(SenderFailed):
             sending.add(SLAB)
 
@@ -222,11 +222,11 @@ def test_a_revoked_sender_says_so(party: Party) -> None:
     link = party.link(token)
     with sender(link, token) as sending:
         sending.add(SLAB)
-        assert sending.drain(5)
+        assert sending.drain(60)
         party.head.client.execute_command("ACL DELUSER", token.user)
         sending.add(SLAB)
         with pytest.raises(SenderFailed, match="token"):
-            sending.drain(10)
+            sending.drain(60)
 
 
 def test_close_gives_up_in_time(own_server: RedisServer, own_party: Party) -> None:
@@ -236,7 +236,7 @@ def test_close_gives_up_in_time(own_server: RedisServer, own_party: Party) -> No
     sending.add(SLAB)
     began = time.monotonic()
     assert not sending.close(0.3)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20
     assert sending.waiting == 2
     with pytest.raises(SenderFailed, match="closed"):
         sending.add(SLAB)
@@ -253,8 +253,8 @@ def test_what_it_holds_is_bounded(own_server: RedisServer, own_party: Party) -> 
         assert adding.is_alive()
         assert 2 * 2 <= sending.waiting <= 5 * 2  # two waiting, two on their way, and the one that `add` waits with
         own_server.start()
-        adding.join(10)
-        assert sending.drain(10)
+        adding.join(60)
+        assert sending.drain(60)
         assert sending.counts.seconds_blocked > 0.5
 
 
@@ -264,7 +264,7 @@ def test_several_rollouts_go_in_one_transaction_until_it_is_full(party: Party, m
     with sender(party.link(token), token) as sending:
         for _ in range(8):
             sending.add(SLAB)
-        assert sending.drain(5)
+        assert sending.drain(60)
     taken, entries = read_all(party, token, SCHEMA, Seen())
     assert entries == 16
     assert [(envelope.source, envelope.sequence) for envelope in taken] == names(8)

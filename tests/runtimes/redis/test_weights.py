@@ -138,7 +138,7 @@ def test_neither_side_waits_for_a_server_that_is_away(own_server: RedisServer, o
     assert player.latest()[0] == 1
     assert time.monotonic() - began < 2
     own_server.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not store.flush():
         assert time.monotonic() < deadline
         time.sleep(0.05)
