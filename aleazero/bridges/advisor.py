@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 KEY = "ALEA_ADVISOR_KEY"
 HOUR = 3600.0
 LARGEST = 1 << 20  # bytes of an answer
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"\d{1,4}")
 _SYSTEM = (
     "You advise a player of Balatro. You are shown the table and numbered options. Answer with one JSON object and "
     'nothing else: {"option": NUMBER, "why": "one short sentence"}.'
@@ -148,7 +148,7 @@ class Advisor:
         self.counts.asked += 1
         try:
             answer = self._post(question)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self.counts.failed += 1
             if not self._warned:
                 log.warning("the advisor does not answer (%s); the policy decides", type(error).__name__)
@@ -193,7 +193,7 @@ def understood(answer: Any, count: int) -> int | None:
     start, end = content.find("{"), content.rfind("}")
     try:
         told = json.loads(content[start : end + 1]) if 0 <= start < end else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     option = told.get("option") if isinstance(told, dict) else None
     if isinstance(option, str) and _NUMBER.fullmatch(option.strip()):

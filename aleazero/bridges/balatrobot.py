@@ -79,11 +79,12 @@ class Rpc:
         within = self._seconds if seconds is None else min(seconds, self._seconds)
         try:
             told = json.loads(post(self._url, body, {"Content-Type": "application/json"}, within, LARGEST)[1])
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             raise Lost(f"the live game at {self.address} does not answer: {type(error).__name__}: {error}") from error
-        if not isinstance(told, dict) or told.get("id") != self._id or not ({"result", "error"} & told.keys()):
+        wrong = not isinstance(told, dict) or told.get("id") != self._id
+        if wrong or ("result" not in told and told.get("error") is None):
             raise Lost(f"the live game at {self.address} answered {method} with what is no answer to it")
-        if "error" in told and told["error"] is not None:
+        if told.get("error") is not None:
             error_ = told["error"] if isinstance(told["error"], dict) else {}
             raise Refused(f"the live game refused {method}: {str(error_.get('message', told['error']))[:300]}")
         return told["result"]
@@ -153,27 +154,27 @@ class LiveTable:
     def _settled(self, menu: bool = False) -> dict[str, Any]:
         """The state once something can be decided; a round that is over is cashed out."""
         until = time.monotonic() + self._patience.give_up
-        sent = ""  # what came of a cash_out, until it is waited for
+        asked, why = False, ""  # whether it was told to cash out, and why it did not
         while True:
             state = self._look(until)
             if state["state"] in PHASES or (menu and state["state"] == MENU):
                 return state
             if state["state"] == MENU:
                 raise ConfigError("the live game is in its menu: no run is on")
-            if state["state"] == PAID and not sent:
-                sent = self._cash_out(state)
+            if state["state"] == PAID and not asked:
+                asked, why = True, self._cash_out(state)
             else:
-                self._wait(until, sent or f"the live game stays in state {state['state']!r}")
-                sent = ""
+                self._wait(until, why or f"the live game stays in state {state['state']!r}")
+                asked = asked and not why  # what was refused is asked for again; what was taken is waited for
 
     def _cash_out(self, state: dict[str, Any]) -> str:
-        """Asks for it, and says what is wrong if the round is still to be paid then."""
+        """Asks for it; why it was not done, or nothing where it was taken."""
         self._state = state
         try:
             self._do("cash_out", {})
         except NotationError as error:  # refused, or not taken: the game is looked at again
             return str(error)
-        return "the live game stays where a round is cashed out"
+        return ""
 
     def pause(self) -> None:
         """Lets a game that refused something come to itself."""

@@ -44,7 +44,8 @@ class Bolt:
             ) from None
         if not parts.hostname:
             raise ConfigError("database names no host: write bolt://HOST:PORT")
-        shown = parts.hostname + (f":{port}" if port else "")
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        shown = host + (f":{port}" if port else "")
         self.name = f"{parts.scheme}://{shown}"
         given = os.environ.get(AUTH, "").partition(":")
         user, password = (unquote(parts.username), unquote(parts.password or "")) if parts.username else given[::2]

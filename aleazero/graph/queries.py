@@ -17,7 +17,7 @@ _PAIRS = {
     "needs what it makes": ("FEEDS", "NEEDS"),
 }
 SYNERGIES = "\nUNION ALL\n".join(
-    f"MATCH (a:Joker {{name: $name}})-[:{mine}]->(t)<-[:{theirs}]-(b:Joker) WHERE b.name <> $name "
+    f"MATCH (a:Joker {{name: $name}})-[:{mine}]->(t)<-[:{theirs}]-(b:Joker) WHERE b.name <> $name AND t.name <> 'time' "
     f"RETURN b.name AS joker, '{how}' AS how, t.name AS thing, t.jokers AS jokers"
     for how, (mine, theirs) in _PAIRS.items()
 )
@@ -62,6 +62,8 @@ def weigh(found: Rows) -> list[Synergy]:
     reasons: dict[str, list[str]] = {}
     for row in found.rows:
         at: Mapping[str, object] = dict(zip(found.columns, row, strict=True))
+        if at["jokers"] is None:  # somebody else's node on the same server
+            continue
         joker = str(at["joker"])
         weights[joker] = weights.get(joker, 0.0) + 1.0 / max(int(str(at["jokers"])), 1)
         reasons.setdefault(joker, []).append(f"{at['how']}: {at['thing']}")

@@ -294,8 +294,8 @@ def _pieces(config: PpoConfig, learn: LearnConfig, size: int) -> int:
     """How many a minibatch is cut into: the gradient is the same."""
     wanted = learn.accumulate
     if config.cached_rows and jax.default_backend() == "cpu":
-        wanted = max(wanted, size // config.cached_rows)
-    return math.gcd(size, wanted)
+        wanted = max(wanted, math.ceil(size / config.cached_rows))
+    return next((pieces for pieces in range(wanted, size) if size % pieces == 0), size)
 
 
 def _summed(piece: Callable[[PpoRows], T], rows: PpoRows, pieces: int) -> T:

@@ -31,7 +31,7 @@ class Past:
 
     def take(self, lanes: np.ndarray) -> Past:
         """That of lanes `[n]`, to go on apart."""
-        return Past(0, (), self.length, self.rows[lanes])
+        return Past(0, (), self.length, self.rows[lanes]) if self.length else Past(len(lanes), (), 0)
 
     def put(self, lanes: np.ndarray, taken: Past) -> None:
         """What was taken has gone on: it is the past of these lanes."""

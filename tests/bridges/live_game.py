@@ -57,6 +57,7 @@ class LiveGame:
     def __init__(self, batch: Batch | None = None, faults: tuple[str, ...] = ()) -> None:
         self.batch, self.faults = batch, deque(faults)
         self.paid = True  # what the last round brought was cashed out
+        self.lingers = 0  # times that it is still shown before, though it was
         self.log: list[tuple[str, str]] = []  # the state before it, and what was done
         self.asked: list[str] = []
         self.away_until = 0.0
@@ -121,6 +122,7 @@ class LiveGame:
 
     def do(self, method: str, given: dict[str, Any]) -> None:
         if method in ("gamestate", "health"):
+            self.lingers -= self.paid and self.lingers > 0
             return
         if method == "start":
             if self.batch is not None:
@@ -192,7 +194,7 @@ class LiveGame:
     def state(self) -> dict[str, Any]:
         if self.batch is None:
             return {"state": "MENU", "round_num": 0, "ante_num": 0, "money": 0}
-        return tell(self.batch, self.paid)
+        return tell(self.batch, self.paid and not self.lingers)
 
 
 def _toggles(places: list[int]) -> list[int]:

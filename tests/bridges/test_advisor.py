@@ -73,6 +73,8 @@ def test_it_is_asked_at_blinds_and_in_shops_alone() -> None:
         '{"option": 0}',
         '{"option": true}',
         '{"option": 1.5}',
+        f'{{"option": "{"9" * 5000}"}}',
+        '{"option": ' + "[" * 20_000 + "]" * 20_000 + "}",
         '{"option": null}',
         "[1]",
         "",

@@ -169,6 +169,13 @@ def test_a_game_that_always_breaks_off_or_never_pays_is_given_up() -> None:
             assert not game.log
 
 
+def test_a_round_that_was_cashed_out_is_waited_for() -> None:
+    with LiveGame(_here(2)) as game:
+        game.paid, game.lingers = False, 3
+        LiveTable(game.url, lambda line: None, QUICK).see()
+        assert game.asked.count("cash_out") == 1
+
+
 def test_an_answer_that_drips_is_lost() -> None:
     with dripping() as url:
         started = time.monotonic()

@@ -167,7 +167,7 @@ def make_weights(seed: int = 0):
     }
 
 
-@pytest.mark.parametrize(("accumulate", "cached_rows", "pieces"), [(1, 0, 1), (4, 0, 4), (1, 4, 2), (2, 1, 8)])
+@pytest.mark.parametrize(("accumulate", "cached_rows", "pieces"), [(1, 0, 1), (4, 0, 4), (1, 3, 4), (2, 1, 8)])
 def test_epochs_of_minibatches_are_single_updates_in_a_row(accumulate, cached_rows, pieces):
     """Against a loop of one gradient at a time in the same order, in however many pieces a minibatch is learned."""
     config = PpoConfig(epochs=2, cached_rows=cached_rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import types
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from aleazero.core.records import Prediction
+from aleazero.host_players import chooser
 from aleazero.learn.ppo import with_past
 from aleazero.play.alone import play_alone
 from aleazero.play.fragments import FragmentPlay
@@ -71,6 +74,27 @@ def test_without_a_past_nothing_is_added():
     past.forget(np.array([True, False]))
     assert past.beside(seen) is seen
     assert past.take(np.array([0, 0, 1])).beside(seen) is seen
+    assert past.take(np.array([7])).beside(seen) is seen  # of lanes that another batch has
+
+
+@pytest.mark.parametrize("history", [0, HISTORY])
+def test_a_network_plays_every_game_as_if_it_were_alone(history):
+    """Games end at different times; those that are over are shown to nobody, and the others keep their past."""
+    lanes = []
+
+    def evaluate(weights, shown):
+        lanes.append(shown.shape[0])
+        total = judge(weights, shown).logits[:, 0]
+        return Prediction(jnp.stack([jnp.cos(9 * total), jnp.sin(9 * total)], 1), total)  # it jumps now and then
+
+    game, seeds = Climb(), np.arange(9, dtype=np.uint64)
+    model = types.SimpleNamespace(evaluate=evaluate, config=types.SimpleNamespace(history=history))
+    together = play_alone(game, chooser(game, model, WEIGHTS), seeds)
+    apart = [play_alone(game, chooser(game, model, WEIGHTS), seeds[i : i + 1]) for i in range(9)]
+    np.testing.assert_array_equal(together.points, [one.points[0] for one in apart])
+    assert together.decisions == sum(one.decisions for one in apart)
+    assert len({one.decisions for one in apart}) > 1
+    assert {16, 1} < set(lanes)  # fewer as games end
 
 
 def test_a_player_that_looks_ahead_goes_on_from_what_it_saw():

@@ -29,9 +29,10 @@ class GamesEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore]
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as Gymnasium has it
 
     def __init__(self, game: HostGame, num_envs: int, rewards: RewardConfig, gamma: float, seed: list[int]) -> None:
-        """`seed` is all that decides which games are played."""
+        """`seed` decides which games are played, and with it what `reset` is given."""
         self.game, self.num_envs = game.for_practice(), num_envs
         self._rewards, self._gamma = rewards, gamma
+        self.seed = seed
         self._random = np.random.default_rng(seed)
         spec = game.spec
         self.single_observation_space = spaces.Dict(
@@ -51,7 +52,10 @@ class GamesEnv(VectorEnv):  # type: ignore[misc, type-arg, unused-ignore]
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """New games; which ones is not RLlib's to say."""
+        """New games. RLlib gives each runner a seed of its own with the first ones: or else all would play the same."""
+        if seed is not None:
+            self.seed = [*self.seed, *(word or 0 for word in (seed if isinstance(seed, list) else [seed]))]
+            self._random = np.random.default_rng(self.seed)
         self._states = self._fresh(self.num_envs)
         self._over[:], self._ply[:], self._paid[:] = False, 0, 0.0
         return self._see(), {}
@@ -123,7 +127,7 @@ def make_env(context: Mapping[str, Any]) -> gymnasium.vector.VectorEnv:
     game = host_game(context["game"], context["kind"], context["graph"])
     if hasattr(game, "threads"):
         game.threads = 1  # a runner has one core
-    seed = [*context["seed"], int(getattr(context, "worker_index", 0))]
+    seed = list(context["seed"])
     if _started_again():
         seed.append(time.time_ns())  # or else it would play the games of its first life once more
     return GamesEnv(game, context.get("num_envs", 1), RewardConfig(**context["rewards"]), context["gamma"], seed)

@@ -172,6 +172,9 @@ class RllibPlay:
             return
         self._better = False
         reward, step = self.best
+        if not (self._folder / f"{step:012d}").is_dir():  # it could not be saved
+            self.best = None
+            return
         self.keep(step)
         known = {
             "checkpoint": f"{step:012d}",

@@ -163,7 +163,8 @@ class Trainer:
             if asked.gpu == "yes":
                 raise ClusterError("ray.gpu is 'yes', and this PyTorch is for the CPU alone: install one with CUDA")
             gpu = False
-        wanted = {"CPU": float(self.runners), "GPU": self.runners * asked.player_gpu + gpu}
+        learner = min(asked.learner_gpu, 1.0) if gpu else 0.0
+        wanted = {"CPU": float(self.runners), "GPU": self.runners * asked.player_gpu + learner}
         for kind, count in wanted.items():
             if count > there.get(kind, 0.0):
                 raise ClusterError(

@@ -45,15 +45,18 @@ def test_games_go_on_and_begin_anew_and_everything_is_counted() -> None:
     assert env.take_sums()["rows"] == 0
 
 
-def test_which_games_are_played_follows_from_the_seed() -> None:
-    def seen(seed: int) -> np.ndarray:
+@pytest.mark.parametrize("of_runner", [(None, None, None), (1, 1, 2)])
+def test_which_games_are_played_follows_from_the_seed(of_runner: tuple[int | None, ...]) -> None:
+    """The run's and the runner's, which RLlib gives with the first reset."""
+
+    def seen(seed: int, of_runner: int | None) -> np.ndarray:
         env = games(2, seed, "balatro_rows")
-        observation, _ = env.reset()
+        observation, _ = env.reset(seed=of_runner)
         assert env.observation_space.contains(observation)
         after = env.step(chosen(observation, np.random.default_rng(0)))[0]
         return np.concatenate([observation[SEEN], after[SEEN]])
 
-    one, same, other = map(seen, (3, 3, 4))
+    one, same, other = map(seen, (3, 3, 3 if of_runner[0] else 4), of_runner)
     assert one.shape == (4, 1077)
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()

@@ -65,6 +65,8 @@ class KillsRunner:
             return False
         if not self._killed:
             group = trainer._algorithm.env_runner_group
+            one, other = group.foreach_env_runner(lambda runner: runner.env.unwrapped.seed, local_env_runner=False)
+            assert one != other  # or else both would play the same games
             self._killed = group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0]
             os.kill(self._killed, signal.SIGKILL)
             self._end = time.monotonic() + 2 * PATIENCE_SECONDS
