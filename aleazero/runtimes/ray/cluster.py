@@ -183,15 +183,16 @@ def count_players(settings: RayConfig) -> int:
 
 
 def has_gpu(settings: RayConfig) -> bool:
-    """Whether the run uses a GPU of the cluster; raises where it should and there is none."""
-    there = ray.cluster_resources().get("GPU", 0.0)
+    """Whether the run uses a GPU of the machines that are alive; raises where it should and cannot."""
     if settings.gpu == "no":
         return False
+    there = ray.cluster_resources().get("GPU", 0.0)
     needed = settings.learner_gpu + (settings.inference_gpu if settings.inference == "server" else 0.0)
-    if settings.gpu == "yes" and there < min(needed, 1.0):
+    if settings.gpu == "yes" and not there >= needed > 0:
         raise ClusterError(
-            f"ray.gpu is 'yes', and the cluster has {there:g} GPUs: start its machine with alea ray worker --gpus 1, "
-            "or set ray.gpu to auto"
+            f"ray.gpu is 'yes', and the cluster has {there:g} GPUs, of which the run would take {needed:g} "
+            "(ray.learner_gpu, ray.inference_gpu): start their machine with alea ray worker --gpus 1, change these "
+            "shares, or set ray.gpu to auto"
         )
     return there >= needed > 0
 

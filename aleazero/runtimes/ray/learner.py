@@ -28,7 +28,8 @@ from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import journal_alone
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.inference import blind
+from aleazero.runtimes.ray.intake import NO_GPU, Intake
 from aleazero.runtimes.ray.mirror import Mirror
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.selfplay import Resume
@@ -89,6 +90,8 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
 
 def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None, number: int) -> Callable[..., LocalRun]:
     def make_run(parts: Parts, folder: RunFolder, sink: Sink, root: Path) -> LocalRun:
+        if blind():
+            logger.warning(NO_GPU, "the learner")
         weights = StoredWeights(0 if parts.config.ray.lock_step else parts.config.ray.sync_every, number)
 
         def make_intake(parts: Parts, sink: SourcedSink, _: WeightStore) -> Intake:

@@ -29,7 +29,7 @@ from aleazero.observe.sink import Fanout
 from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
 from aleazero.runtimes.ray.cluster import check_store, connected, count_players
-from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
+from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, regroup, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
 from aleazero.runtimes.ray.messages import answer_of
 from aleazero.runtimes.ray.mirror import Keeper
@@ -112,6 +112,8 @@ def train_with(
         if died > MOST_LEARNERS:
             raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
         logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
+        crew = regroup(crew, config)  # its GPU may be gone with the learner's machine
+        watch.see(crew.server)
         _await_end(folder)
         how = how_to_go_on(folder, config)
 

@@ -71,6 +71,9 @@ def test_a_gpu_that_is_asked_for_and_absent_is_named(resources: dict[str, float]
     assert has_gpu(both)
     assert not has_gpu(dataclasses.replace(both, gpu="no"))
     assert not has_gpu(RayConfig(learner_gpu=2))
+    for wrong in (RayConfig(gpu="yes", learner_gpu=2), RayConfig(gpu="yes", learner_gpu=0)):
+        with pytest.raises(ClusterError, match=rf"has 1 GPUs, of which the run would take {wrong.learner_gpu:g}"):
+            has_gpu(wrong)
 
 
 def test_an_object_store_that_is_too_small_is_named(resources: dict[str, float]) -> None:
