@@ -195,6 +195,8 @@ def quiet(folder: RunFolder) -> bool:
         (["ray", "head", "--object-store-gb", "0.01"], "Ray needs 0.08 at least"),
         (["ray", "head", "--spill-dir", "/nowhere"], "must be a folder that can be written to"),
         (["ray", "head", "--worker-ports", "12"], "write FIRST-LAST"),
+        (["ray", "head", "--port", "70000"], "--port is 70000; it must be from 1 to 65535"),
+        (["ray", "status", "--address", "127.0.0.1:70000"], "write auto, or HOST:PORT"),
         (["ray", "head", "--cores", "0"], "--cores is 0; it must be at least 1"),
         (["ray", "status", "--address", "127.0.0.1:1"], "nothing answers at 127.0.0.1:1"),
         (["ray", "status", "--address", "there"], "write auto, or HOST:PORT"),

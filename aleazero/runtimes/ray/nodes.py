@@ -136,7 +136,9 @@ def start_head(folder: Path, port: int, dashboard: tuple[str, int], offer: Offer
         ("--port", port, "Redis often has 6379: take another, as in --port 6380"),
         ("--dashboard-port", dashboard[1], "take another, or stop who has it"),
     ):
-        if not _free(number):
+        if not 0 < number < 2**16:
+            problems.append(f"{name} is {number}; it must be from 1 to 65535")
+        elif not _free(number):
             problems.append(f"{name} is {number}, which is taken: {hint}")
     if problems:
         raise ConfigError("\n".join(problems))
