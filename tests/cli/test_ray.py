@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -220,6 +221,15 @@ def test_what_is_wrong_is_said_at_once(
     assert said in capsys.readouterr().err
     assert time.monotonic() - began < QUICKLY
     assert not list(tmp_path.glob("*/checkpoints"))
+
+
+@pytest.mark.parametrize("role", [["head"], ["worker", "--address", "127.0.0.1:1"]])
+def test_ports_of_ray_that_others_have_are_named(role: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("", 0)) as listening:
+        port = listening.getsockname()[1]
+        first = port - 2
+        assert run(["ray", *role, "--worker-ports", f"{first}-{first + 30}"]) == 2
+    assert re.search(rf"and of these [\d, ]*\b{port}\b[\d, ]* are taken", capsys.readouterr().err)
 
 
 def test_without_ray_it_says_how_to_install_it(
