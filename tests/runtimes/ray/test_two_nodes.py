@@ -21,7 +21,7 @@ from aleazero.core.records import Trajectory
 from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import new_run
-from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.local import LocalRun, TrainingStopped
 from aleazero.runtimes.ray.cluster import ClusterError
 from aleazero.runtimes.ray.crew import Crew, dismiss, regroup, start_crew
 from aleazero.runtimes.ray.intake import Intake
@@ -78,6 +78,12 @@ def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
     with contextlib.closing(LocalRun(shared_parts(config), folder, Recorder(), make_producer=make_intake(crew))) as run:
         run.resume(saved, "exact")
         assert run.replay.num_slabs == 40
+    broken = tiny("runtime=ray", "ray.workers=1", "total_rows=1e8", "learn.learning_rate.start=1e30")
+    folder.write_config(broken)
+    with pytest.raises(TrainingStopped):
+        train_with(crew, broken, folder, tmp_path, "exact", Until(None, False))
+    last = [r for r in read_jsonl(folder.metrics_file) if r["kind"] == "run"][-1]
+    assert last["status"] == "failed"  # the learner's last word is here, too
     for actor in crew.players:
         ray.kill(actor)
 
