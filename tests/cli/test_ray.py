@@ -172,6 +172,7 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
         second.kill()
     assert sources() == before  # the same players, with their games
     assert statuses(folder)[-1] == "stopped"
+    assert "2 actors of a driver before are still there" in (folder.path / "driver.log").read_text()
     assert list((folder.path / "tensorboard").glob("events*"))
     client = connect(local_uri(head.home / "runs"))
     (kept,) = client.search_runs([each.experiment_id for each in client.search_experiments()])  # of both drivers
