@@ -5,6 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,10 +122,14 @@ def test_the_run_goes_on_when_a_machine_is_gone(two_nodes: tuple[Cluster, Any]) 
     assert facts["slabs"] == len(sink.sources) == sum(number for _, number, _ in facts["taken"])
 
 
-def test_the_run_goes_on_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
+def named(space: str) -> list[str]:
+    return [each["name"] for each in ray.util.list_named_actors(True) if each["namespace"] == space]
+
+
+def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
     two_nodes: tuple[Cluster, Any], tmp_path: Path
 ) -> None:
-    """The learner and the inference server were there."""
+    """The learner and the inference server are there, the driver is not."""
     cluster, lent = two_nodes
     if lent not in cluster.worker_nodes:  # another test has taken it away
         lent = cluster.add_node(num_cpus=2, object_store_memory=100_000_000, num_gpus=1)
@@ -156,11 +162,19 @@ def test_the_run_goes_on_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
             log = folder.log_file.read_text()
             for who in ("the learner", "the inference server"):
                 assert f"{who} has a share of a GPU that JAX does not see" in log
+            (name,) = [name for name in named("lost") if name.startswith("learner-")]
+            mortals = [*crew.players, crew.server, ray.get_actor(name, "lost")]
+            for pid in ray.get([actor.alive.remote() for actor in mortals], timeout=PATIENCE_SECONDS):
+                os.kill(pid, signal.SIGKILL)
+            await_checkpoint(2)
             cluster.remove_node(lent, allow_graceful=False)
-            assert await_checkpoint(2) < 60
+            assert await_checkpoint(3) < 60
         finally:
             folder.stop_file.touch()
         assert driver.result().status == "stopped"
+    facts = newest(folder).facts
+    assert facts["ray"]["slabs"] * 128 == facts["rows"]
+    assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
     with pytest.raises(ClusterError, match="has 0 GPUs"):  # where one must be there it does not go on
         regroup(crew, dataclasses.replace(config, ray=dataclasses.replace(config.ray, gpu="yes")))
     dismiss("lost")
