@@ -30,7 +30,7 @@ from aleazero.observe.reports import report_of
 from aleazero.observe.sink import Fanout
 from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
-from aleazero.runtimes.ray.cluster import check_store, connected, count_players
+from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
 from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, regroup, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
 from aleazero.runtimes.ray.messages import answer_of
@@ -115,7 +115,7 @@ def train_with(
         with _learner(config, folder, crew) as (learner, keeper):
             try:
                 question = learner.train.remote(task, crew.players, crew.server, keeper)
-                return _await(folder, question, functools.partial(watch.look, Pulse(learner)))
+                return _await(folder, question, functools.partial(_look, watch, Pulse(learner), crew, config))
             except (*GONE, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
@@ -126,6 +126,13 @@ def train_with(
         watch.see(crew.server)
         _await_end(folder)
         how = how_to_go_on(folder, config)
+
+
+def _look(watch: Watch, learner: Pulse, crew: Crew, config: RunConfig) -> None:
+    """After everybody; and whether a learner that waits for a GPU may still get one, for its machine may just end."""
+    watch.look(learner)
+    if crew.gpu and not learner.met and not has_gpu(config.ray):
+        raise LearnerHangs("the GPU that it waits for is gone")
 
 
 def _next_number(folder: RunFolder) -> int:

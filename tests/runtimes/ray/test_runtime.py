@@ -200,6 +200,16 @@ def test_every_learner_has_a_larger_number_also_where_the_clock_was_set_back(
     assert (folder.path / "numbers").read_text().split() == [str(last + 1), str(last + 2)]
 
 
+def test_a_learner_does_not_wait_for_a_gpu_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "Learner", Mortal)
+    monkeypatch.setattr(runtime, "MOST_LEARNERS", 1)
+    folder, began = new_run(tmp_path, "it", ""), time.monotonic()
+    with pytest.raises(runtime.LearnerFailed, match="died 2 times"):
+        train_with(Crew("mortal", [], None, gpu=True), tiny(), folder, tmp_path, None, Until(None, False))
+    assert time.monotonic() - began < 60
+    assert len((folder.path / "numbers").read_text().split()) == 1  # the first was never there, the second on the CPU
+
+
 def pid_of(actor: Any) -> int:
     """Of an actor that may just be coming back."""
 
