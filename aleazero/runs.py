@@ -3,7 +3,7 @@
     config.toml      the resolved settings            checkpoints/    see `aleazero.checkpoint`
     metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
     alea.log         what happened, in words          run.lock        held by the process that trains
-    driver.lock      held by the process that has others train
+    driver.log       the same, of the driver on Ray   driver.lock     held by the process that has others train
     profile/         traces, where they were asked for
 Knows neither roles nor networks.
 """

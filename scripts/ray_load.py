@@ -1,10 +1,13 @@
 """Where a run on Ray saturates: what a player, the learner and a row cost here, the model, and the model checked.
 
-    python scripts/ray_load.py [--game connect_four] [--seconds 40] [--workers 1,2] [--wire-mb 117] [--out FILE]
-r is what one player makes a second when it has a core to itself, L what the learner takes when slabs cost nothing (one
-is handed to it again and again), b the bytes of a row. Rows a second of N players are min(N r, L, wire / b). On one
-machine of C cores they share them with the learner, which takes all of them when it is alone: a row costs a core 1 / r
-+ C / L seconds, and there are at most C / (1 / r + C / L) rows a second. Both are compared with runs of N players.
+    python scripts/ray_load.py [--game connect_four] [--seconds 40] [--workers 1,2] [--wire-mb 117] [--store-gb 1]
+        [--out FILE]
+r is what one player makes a second when it has a core to itself, in a run of its own, L what the learner takes when
+slabs cost nothing (one is handed to it again and again), b the bytes of a row. Rows a second of N players are min(N r,
+L, wire / b). On one machine of C cores they share them with the learner, which takes all of them when it is alone: a
+row costs a core 1 / r + C / L seconds, and there are at most C / (1 / r + C / L) rows a second. Both are compared with
+runs of N players. The object store keeps what was made since the last checkpoint: rows a second x b x seconds between
+two.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from aleazero.observe.sink import Fanout
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun
+from aleazero.runtimes.ray.intake import FULL
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import SlabSchema
 from aleazero.runtimes.start import start
@@ -83,11 +87,11 @@ def learner_alone(config: RunConfig, folder: Path, seconds: float) -> float:
     return timer.rate()
 
 
-def on_ray(config: RunConfig, folder: Path, players: int, seconds: float) -> dict[str, float]:
+def on_ray(config: RunConfig, folder: Path, name: str, players: int, seconds: float) -> dict[str, float]:
     """What N players bring: rows taken a second, and rows a second of one while it plays."""
     sets = {"address": "", "workers": players}
     config = dataclasses.replace(config, runtime="ray", ray=dataclasses.replace(config.ray, **sets))  # type: ignore[arg-type]
-    finished = start(config, folder, name=f"ray-{players}", seconds=seconds, quiet=True)
+    finished = start(config, folder, name=name, seconds=seconds, quiet=True)
     reports = [record for record in read_jsonl(finished.folder.metrics_file) if record["kind"] == "ray"]
     warm = [record for record in reports if record["seconds"] >= SKIPPED * seconds]
     first, last = warm[0], warm[-1]
@@ -97,12 +101,20 @@ def on_ray(config: RunConfig, folder: Path, players: int, seconds: float) -> dic
     }
 
 
+def in_store(config: RunConfig, bytes_a_row: float, rows_a_second: float, store_gb: float) -> dict[str, float]:
+    """What is kept between two checkpoints at such a rate; where it would be too much, they come early."""
+    wanted, room = config.checkpoint.every_rows / rows_a_second, FULL * store_gb * 1e9
+    between = min(wanted, room / (rows_a_second * bytes_a_row))
+    return {"seconds_between_checkpoints": between, "share": rows_a_second * bytes_a_row * between / (store_gb * 1e9)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--game", default="connect_four")
     parser.add_argument("--seconds", type=float, default=40.0, help="of every part")
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--wire-mb", type=float, default=117.0, help="MB a second between machines; 117: 1 Gbit/s")
+    parser.add_argument("--store-gb", type=float, default=1.0, help="of all object stores together")
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
     jax.config.update("jax_platforms", "cpu")
@@ -114,14 +126,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="alea-load-") as name:
         folder = Path(name)
         most = learner_alone(config, folder, given.seconds)
-        seen = {n: on_ray(config, folder, n, given.seconds) for n in map(int, given.workers.split(","))}
-    one, wire = seen[min(seen)]["one"], given.wire_mb * 1e6 / bytes_a_row
+        one = on_ray(config, folder, "r", 1, given.seconds)["one"]
+        seen = {n: on_ray(config, folder, f"ray-{n}", n, given.seconds) for n in map(int, given.workers.split(","))}
+    wire = given.wire_mb * 1e6 / bytes_a_row
     found: dict[str, Any] = {"r": one, "L": most, "bytes_a_row": bytes_a_row, "wire_rows": wire, "cores": cores()}
     found["checked"] = [
         {"players": n, "measured": of["taken"], "model": min(n * one, most, cores() / (1 / one + cores() / most))}
         for n, of in seen.items()
     ]
     found["model"] = {n: min(n * one, most, wire) for n in (1, 2, 4, 8, 16, 32, 64, 128)}
+    found["store"] = {n: in_store(config, bytes_a_row, rows, given.store_gb) for n, rows in found["model"].items()}
     found["learner_saturates_at"] = most / one
     found["wire_saturates_at"] = wire / one
     print(json.dumps(found, indent=2))

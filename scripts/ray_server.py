@@ -95,7 +95,7 @@ def main() -> int:
         clients = [make.remote(server, shape) for _ in range(given.clients)]
         for rows in map(int, given.rows.split(",")):
             ray.get([client.load.remote(rows, given.groups, 2.0) for client in clients])  # compiles
-            joined = min(given.most_rows, rows * given.clients * given.groups)
+            joined = min(given.most_rows // rows, given.clients * given.groups) * rows or rows  # in one batch
             before = alone(text, leaves, joined, given.seconds / 3)
             ray.get(server.figures.remote())
             latencies = ray.get([client.load.remote(rows, given.groups, given.seconds) for client in clients])

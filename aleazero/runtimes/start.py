@@ -162,7 +162,8 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     return parts
 
 
-def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
+def newest_of(folder: RunFolder) -> checkpoints.Checkpoint:
+    """The checkpoint that a run goes on from; RunError where none is intact."""
     found = checkpoints.newest(folder.checkpoints, logger.warning)
     if found is None:
         raise RunError(f"run {folder.name!r} has no usable checkpoint to resume from; start it anew")
@@ -189,7 +190,7 @@ def train_in(
         keep_names()
     with folder.held(), contextlib.ExitStack() as stack:
         stack.callback(configure_logging(folder.log_file, config.observe.json_logs, config.observe.log_level))
-        found = _newest(folder) if how else None
+        found = newest_of(folder) if how else None
         if found is not None:
             folder.write_config(config)
             if folder.metrics_file.exists():

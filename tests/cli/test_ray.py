@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -171,6 +172,7 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
         second.kill()
     assert sources() == before  # the same players, with their games
     assert statuses(folder)[-1] == "stopped"
+    assert "2 actors of a driver before are still there" in (folder.path / "driver.log").read_text()
     assert list((folder.path / "tensorboard").glob("events*"))
     client = connect(local_uri(head.home / "runs"))
     (kept,) = client.search_runs([each.experiment_id for each in client.search_experiments()])  # of both drivers
@@ -195,6 +197,8 @@ def quiet(folder: RunFolder) -> bool:
         (["ray", "head", "--object-store-gb", "0.01"], "Ray needs 0.08 at least"),
         (["ray", "head", "--spill-dir", "/nowhere"], "must be a folder that can be written to"),
         (["ray", "head", "--worker-ports", "12"], "write FIRST-LAST"),
+        (["ray", "head", "--port", "70000"], "--port is 70000; it must be from 1 to 65535"),
+        (["ray", "status", "--address", "127.0.0.1:70000"], "write auto, or HOST:PORT"),
         (["ray", "head", "--cores", "0"], "--cores is 0; it must be at least 1"),
         (["ray", "status", "--address", "127.0.0.1:1"], "nothing answers at 127.0.0.1:1"),
         (["ray", "status", "--address", "there"], "write auto, or HOST:PORT"),
@@ -218,6 +222,15 @@ def test_what_is_wrong_is_said_at_once(
     assert said in capsys.readouterr().err
     assert time.monotonic() - began < QUICKLY
     assert not list(tmp_path.glob("*/checkpoints"))
+
+
+@pytest.mark.parametrize("role", [["head"], ["worker", "--address", "127.0.0.1:1"]])
+def test_ports_of_ray_that_others_have_are_named(role: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("", 0)) as listening:
+        port = listening.getsockname()[1]
+        first = port - 2
+        assert run(["ray", *role, "--worker-ports", f"{first}-{first + 30}"]) == 2
+    assert re.search(rf"and of these [\d, ]*\b{port}\b[\d, ]* are taken", capsys.readouterr().err)
 
 
 def test_without_ray_it_says_how_to_install_it(

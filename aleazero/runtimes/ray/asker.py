@@ -1,23 +1,28 @@
 """A player's way to the inference server: requests that outlive it.
 
-A server that is gone is asked again until it is back; one that has come back without weights is given them first.
-Asking twice is as good as once. Knows the server's handle; not what is asked for.
+A server that is gone is asked again until it is back, or another one has its name; one that has come back without
+weights is given them first. Asking twice is as good as once. Knows how to find the server; not what is asked for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import ray
+from ray import exceptions
 
 from aleazero.core.errors import AleaError
 from aleazero.runtimes.ray.far_play import Answer
 from aleazero.runtimes.ray.messages import Named
-from aleazero.runtimes.ray.pulse import GONE
+from aleazero.runtimes.ray.pulse import GONE, SILENCE_SECONDS, START_SECONDS
 
-PATIENCE_SECONDS = 60.0  # for a server to come back
+LOOK_SECONDS = 60.0  # without an answer, before it is asked whether it is alive
+PATIENCE_SECONDS = START_SECONDS  # for a server to come back
+COMPILE_SECONDS = 900.0  # for one that is alive to answer
 PAUSE_SECONDS = 0.25  # before it is asked again
 
 
@@ -35,9 +40,9 @@ def lean(rows: np.ndarray) -> np.ndarray:
 class ServerAsker:
     """Asks the server; where it is gone, again until it is back."""
 
-    def __init__(self, server: Any) -> None:
-        """`server` is the handle of an `InferenceServer`."""
-        self._server = server
+    def __init__(self, find: Callable[[], Any]) -> None:
+        """`find` gets the handle of an `InferenceServer`; a ValueError says that there is none now."""
+        self._find, self._server = find, find()
         self._name, self._weights = (-1, -1), list[Any]()
         self._open: dict[Any, np.ndarray] = {}  # by question
         self._again: dict[Any, Any] = {}  # by the question first asked: the one that stands for it now
@@ -56,9 +61,10 @@ class ServerAsker:
 
     def wait(self, questions: Any) -> tuple[Any, Answer]:
         """The next one that is answered, whatever happens to the server meanwhile."""
+        began = time.monotonic()
         while True:
             by_now = {self._again.get(question, question): question for question in questions}
-            ready, _ = ray.wait(list(by_now), num_returns=1, timeout=PATIENCE_SECONDS)
+            ready, _ = ray.wait(list(by_now), num_returns=1, timeout=LOOK_SECONDS)
             for asked in ready:
                 question = by_now[asked]
                 answer = self._read(asked)
@@ -69,8 +75,16 @@ class ServerAsker:
                 observations = self._open.pop(asked)
                 self._again[question] = self._server.infer.remote(self._name, observations)
                 self._open[self._again[question]] = observations
-            if not ready:
-                raise ServerGone(f"the inference server has not answered for {PATIENCE_SECONDS:.0f} s")
+            if not ready and (waited := time.monotonic() - began) > self._patience():
+                raise ServerGone(f"the inference server has not answered for {waited:.0f} s")
+
+    def _patience(self) -> float:
+        """How long it is worth waiting: one that is alive compiles, or has much to do; the others may come back."""
+        try:
+            ray.get(self._server.alive.remote(), timeout=SILENCE_SECONDS)
+        except (*GONE, exceptions.GetTimeoutError):
+            return PATIENCE_SECONDS
+        return COMPILE_SECONDS
 
     def _read(self, asked: Any) -> Answer | None:
         """None where it must be asked again; by then the server has weights, or has had time to come back."""
@@ -84,6 +98,8 @@ class ServerAsker:
             if now - self._silent_since > PATIENCE_SECONDS:
                 raise ServerGone(f"the inference server is gone: {error}") from error
             time.sleep(PAUSE_SECONDS)
+            with contextlib.suppress(ValueError):
+                self._server = self._find()
             return None
         if answer is not None:
             self._open.pop(asked, None)

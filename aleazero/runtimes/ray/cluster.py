@@ -17,6 +17,7 @@ from typing import Any
 
 import ray
 from ray import exceptions
+from ray._private.services import get_ray_address_from_environment
 from ray._private.utils import get_dashboard_dependency_error
 
 from aleazero import __version__
@@ -27,6 +28,8 @@ from aleazero.ray_settings import RayConfig
 logger = logging.getLogger(__name__)
 
 REACH_SECONDS = 3.0  # for a port to answer
+SPEAK_SECONDS = 10.0  # for the first word of who is there, on a busy machine
+_SETTINGS_FRAME = b"\0\0\0\4\0\0\0\0\0"  # of HTTP/2, with none in it
 SMALL_STORE = 0.1  # GB, of the small mode
 LEAST_STORE_SLABS = 8  # that an object store must have room for
 LABEL = "aleazero"  # of a machine in a cluster: the version that it runs
@@ -44,15 +47,15 @@ def connected(settings: RayConfig) -> Iterator[None]:
     quietly: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     own = settings.local or not settings.address
     try:
-        if not own and settings.address != "auto":
-            greet(settings.address)
+        address = "local" if own else settings.address
+        if address == "auto":
+            address = get_ray_address_from_environment(address, None)
+        if not own:
+            greet(address)
         with warnings.catch_warnings():
             # JAX warns of forks; what Ray forks becomes another program at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-            if own:
-                ray.init(address="local", **own_cluster(settings), **quietly)
-            else:
-                ray.init(address=settings.address, **quietly)
+            ray.init(address=address, **(own_cluster(settings) if own else {}), **quietly)
     except Exception as error:
         raise ClusterError(why_not(settings, error)) from error
     try:
@@ -99,7 +102,7 @@ def own_cluster(settings: RayConfig) -> dict[str, Any]:
 def reach(address: str) -> None:
     """Raises unless something answers at HOST:PORT."""
     host, _, port = address.rpartition(":")
-    if not port.isdecimal():
+    if not (port.isdecimal() and 0 < int(port) < 2**16):
         raise ConfigError(f"ray.address is {address!r}; write auto, or HOST:PORT as alea ray head prints it")
     try:
         socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
@@ -110,9 +113,26 @@ def reach(address: str) -> None:
         ) from error
 
 
+def _speaks(address: str) -> bool:
+    """Whether HTTP/2 is spoken at HOST:PORT, as every Ray cluster does: Ray would ask a Redis for 40 seconds."""
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return True  # enciphered: Ray has to find out
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), SPEAK_SECONDS) as link:
+        link.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS_FRAME)
+        return link.recv(9, socket.MSG_WAITALL)[3:4] == _SETTINGS_FRAME[3:4]
+    return False
+
+
 def greet(address: str) -> None:
     """Raises unless a cluster at HOST:PORT takes our token and runs our versions. Ray itself would try for long."""
     reach(address)
+    stranger = (
+        f"what answers at {address} is no Ray cluster: Redis often has 6379; is the address the one that alea ray head "
+        "has printed?"
+    )
+    if not _speaks(address):
+        raise ClusterError(stranger)
     from ray._common.usage.usage_lib import get_cluster_metadata
     from ray._raylet import GcsClient  # type: ignore[attr-defined]
     from ray.core.generated.gcs_pb2 import GcsNodeInfo  # type: ignore[attr-defined]
@@ -120,14 +140,17 @@ def greet(address: str) -> None:
     try:
         client = GcsClient(address=address)
         told = get_cluster_metadata(client)
+        nodes = client.get_all_node_info().values()
     except exceptions.AuthenticationError as error:
         raise ClusterError(
             f"the Ray cluster at {address!r} does not take this machine's token: copy {token_file()} from the head"
         ) from error
+    except Exception as error:  # whatever Ray makes of what another program says
+        raise ClusterError(f"{stranger} ({type(error).__name__}: {str(error)[:200]})") from error
     problem = version_problem(address, told or {})
     if problem:
         raise ClusterError(problem)
-    alive = [node for node in client.get_all_node_info().values() if node.state == GcsNodeInfo.ALIVE]
+    alive = [node for node in nodes if node.state == GcsNodeInfo.ALIVE]
     check_machines(address, [(node.node_manager_address, node.labels.get(LABEL)) for node in alive])
 
 
@@ -183,15 +206,16 @@ def count_players(settings: RayConfig) -> int:
 
 
 def has_gpu(settings: RayConfig) -> bool:
-    """Whether the run uses a GPU of the cluster; raises where it should and there is none."""
-    there = ray.cluster_resources().get("GPU", 0.0)
+    """Whether the run uses a GPU of the machines that are alive; raises where it should and cannot."""
     if settings.gpu == "no":
         return False
+    there = ray.cluster_resources().get("GPU", 0.0)
     needed = settings.learner_gpu + (settings.inference_gpu if settings.inference == "server" else 0.0)
-    if settings.gpu == "yes" and there < min(needed, 1.0):
+    if settings.gpu == "yes" and not there >= needed > 0:
         raise ClusterError(
-            f"ray.gpu is 'yes', and the cluster has {there:g} GPUs: start its machine with alea ray worker --gpus 1, "
-            "or set ray.gpu to auto"
+            f"ray.gpu is 'yes', and the cluster has {there:g} GPUs, of which the run would take {needed:g} "
+            "(ray.learner_gpu, ray.inference_gpu): start their machine with alea ray worker --gpus 1, change these "
+            "shares, or set ray.gpu to auto"
         )
     return there >= needed > 0
 

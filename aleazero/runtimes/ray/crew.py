@@ -52,6 +52,7 @@ class Crew:
     players: list[Any]
     server: Any  # None: players ask their own networks
     gpu: bool  # whether the learner has a share of one
+    server_name: str | None = None
 
 
 def space_of(folder: RunFolder) -> str:
@@ -71,7 +72,7 @@ def start_crew(config: RunConfig, space: str, new: bool) -> Crew:
     found = dismiss(space, keep=_answering(space, {*names, *filter(None, [name])}))
     if found:
         logger.info("%d actors of a driver before are still there, and go on", len(found))
-    stays = {"namespace": space, "lifetime": "detached", "get_if_exists": True}
+    stays = _stays(space)
     server = _start_server(config, text, gpu, stays | {"name": name}) if name else None
     actor = _remote(
         num_cpus=1,
@@ -88,7 +89,27 @@ def start_crew(config: RunConfig, space: str, new: bool) -> Crew:
         actor.options(**stays, name=each).remote(text, settings.groups, first, asks, settings.linger_seconds)
         for each in names
     ]
-    return Crew(space, players, server, gpu)
+    return Crew(space, players, server, gpu, name)
+
+
+def regroup(crew: Crew, config: RunConfig) -> Crew:
+    """The crew once its GPU may be gone: then the server begins again on the CPU, by the name that players know.
+
+    Raises where the settings ask for a GPU.
+    """
+    if not crew.gpu or has_gpu(config.ray):
+        return crew
+    logger.warning("the cluster has no GPU for the run any more: it goes on on the CPU")
+    server = None
+    if crew.server_name is not None:
+        dismiss(crew.space, keep=_named(crew.space) - {crew.server_name})
+        server = _start_server(config, to_toml(config), False, _stays(crew.space) | {"name": crew.server_name})
+    return dataclasses.replace(crew, server=server, gpu=False)
+
+
+def _stays(space: str) -> dict[str, Any]:
+    """Of actors that outlive their driver."""
+    return {"namespace": space, "lifetime": "detached", "get_if_exists": True}
 
 
 def _start_server(config: RunConfig, text: str, gpu: bool, stays: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import ray
 
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.records import Weights
@@ -35,6 +36,11 @@ def padded(rows: int) -> int:
     """The compiled size for so many rows: the next power of two, or three quarters of it."""
     size = max(1 << (rows - 1).bit_length(), LEAST_ROWS)
     return size if rows > 3 * size // 4 or size == LEAST_ROWS else 3 * size // 4
+
+
+def blind() -> bool:
+    """Whether this actor has a share of a GPU that JAX does not see."""
+    return bool(ray.get_gpu_ids()) and jax.local_devices()[0].platform == "cpu"
 
 
 @dataclasses.dataclass
@@ -142,6 +148,7 @@ class InferenceServer:
             "latency_p50_ms": float(np.quantile(latencies, 0.5)),
             "latency_p99_ms": float(np.quantile(latencies, 0.99)),
             "waiting_rows": float(self._waiting),
+            "blind": float(blind()),
         }
         self._rows, self._room, self._batches, self._since = 0, 0, 0, time.monotonic()
         self._latencies.clear()

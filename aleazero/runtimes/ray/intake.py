@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
 PATIENCE_SECONDS = 60.0  # without a sign of life of anybody: then the run ends
 PAUSE_SECONDS = 0.5  # before one that could not be reached is asked again
+NO_GPU = "%s has a share of a GPU that JAX does not see, and computes on the CPU: pip install 'jax[cuda12]' there"
 FULL = 0.25  # of the object store: when so much waits for a checkpoint, one comes early
 
 
@@ -93,7 +94,7 @@ class Intake:
         self._room = FULL * ray.cluster_resources().get("object_store_memory", 2**40)
         self.counts: collections.Counter[str] = collections.Counter()  # of slabs: taken, twice, gap, lost
         self.epoch = 0
-        self._greeted, self._met = False, False
+        self._greeted, self._met, self._warned = False, False, False
 
     @property
     def rows(self) -> int:
@@ -284,6 +285,9 @@ class Intake:
             return {}
         try:
             figures: dict[str, float] = ray.get(self._server.figures.remote(), timeout=5.0)
+            if figures.pop("blind", 0.0) and not self._warned:
+                self._warned = True
+                logger.warning(NO_GPU, "the inference server")
             return figures
         except LOST:
             return {}

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import ray
+from ray import exceptions
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
@@ -28,11 +29,12 @@ from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import journal_alone
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray.intake import Intake
+from aleazero.runtimes.ray.inference import blind
+from aleazero.runtimes.ray.intake import NO_GPU, Intake
 from aleazero.runtimes.ray.mirror import Mirror
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.selfplay import Resume
-from aleazero.runtimes.start import Finished, Until, train_in
+from aleazero.runtimes.start import Finished, Until, newest_of, train_in
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +82,12 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
     try:
         mirror.fetch()
         mirror.start()
-        yield RunFolder(mirror.path), scratch, mirror
+        try:
+            yield RunFolder(mirror.path), scratch, mirror
+        except BaseException:  # why it failed is in its last reports
+            with contextlib.suppress(exceptions.RayError, OSError):
+                mirror.send()
+            raise
         mirror.send()
     finally:
         mirror.stop()
@@ -89,6 +96,8 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
 
 def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None, number: int) -> Callable[..., LocalRun]:
     def make_run(parts: Parts, folder: RunFolder, sink: Sink, root: Path) -> LocalRun:
+        if blind():
+            logger.warning(NO_GPU, "the learner")
         weights = StoredWeights(0 if parts.config.ray.lock_step else parts.config.ray.sync_every, number)
 
         def make_intake(parts: Parts, sink: SourcedSink, _: WeightStore) -> Intake:
@@ -115,11 +124,10 @@ class _Mirrored(Intake):
 
 
 def how_to_go_on(folder: RunFolder, config: RunConfig) -> Resume | None:
-    """How a run goes on whose learner is gone; None where nothing of it was saved yet."""
-    found = checkpoints.newest(folder.checkpoints, logger.warning)
-    if found is None:  # what an earlier try has left would be in the way; players still have their slabs
-        shutil.rmtree(folder.replay, ignore_errors=True)
+    """How a run goes on whose learner is gone; None where nothing of it was saved yet. Raises where all is damaged."""
+    if not checkpoints.steps(folder.checkpoints) and not any(folder.checkpoints.glob(".old-*")):
+        shutil.rmtree(folder.replay, ignore_errors=True)  # it would be in the way; players still have their slabs
         folder.metrics_file.unlink(missing_ok=True)
         return None
-    kept = found.facts.get("replay_logged" if config.replay.log else "replay_saved")
+    kept = newest_of(folder).facts.get("replay_logged" if config.replay.log else "replay_saved")
     return "exact" if kept else "weights"

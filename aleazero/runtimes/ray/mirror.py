@@ -25,7 +25,9 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES = 64 * 2**20
 EVERY_SECONDS = 1.0
 FLAGS = ("stop", "paused")  # made by whoever is at the driver's machine
-_SKIPPED = (RUN_LOCK, DRIVER_LOCK, *FLAGS, "ray-desk.json", "ray-crew")
+DRIVER_LOG = "driver.log"
+LAST_LEARNER = "ray-learner"  # the number of the run's newest one
+_SKIPPED = (RUN_LOCK, DRIVER_LOCK, *FLAGS, "ray-desk.json", "ray-crew", DRIVER_LOG, LAST_LEARNER)
 _CALL_SECONDS = 120.0
 
 Stamp = tuple[int, int, int]  # inode, size, when it was changed in ns

@@ -82,12 +82,26 @@ class Offer:
         ports = (int(found[1]), int(found[2])) if found else (0, 0)
         return ports if 1024 <= ports[0] <= ports[1] < 2**16 else None
 
+    def _own_ports(self) -> dict[str, int]:
+        """Of Ray's own parts, by the option that says so."""
+        own = [name for name in _PORTS if name != _CLIENT or get_ray_client_dependency_error() is None]
+        return {name: self.range[0] + place for place, name in enumerate(own)} if self.range else {}
+
+    def taken(self) -> list[str]:
+        """What is wrong with it because others have its ports: those for actors Ray chooses itself."""
+        taken = [str(port) for port in self._own_ports().values() if not _free(port)]
+        if not taken:
+            return []
+        return [
+            f"--worker-ports is {self.ports!r}, and of these {', '.join(taken)} are taken: take another range, as in "
+            "--worker-ports 11001-11100, or stop who has them (alea ray stop)"
+        ]
+
     def arguments(self) -> list[str]:
         """For Ray's command line."""
         assert self.range is not None
         first, last = self.range
-        own = [name for name in _PORTS if name != _CLIENT or get_ray_client_dependency_error() is None]
-        said = [f"--{name}={first + place}" for place, name in enumerate(own)]
+        said = [f"--{name}={port}" for name, port in self._own_ports().items()]
         said += [f"--min-worker-port={first + len(_PORTS)}", f"--max-worker-port={last}"]
         said += [f"--labels={LABEL}={__version__}"]
         said += [f"--node-ip-address={self.ip}"] if self.ip else []
@@ -131,12 +145,14 @@ def need_token(make: bool) -> Path:
 
 def start_head(folder: Path, port: int, dashboard: tuple[str, int], offer: Offer) -> Node:
     """Starts a cluster; `dashboard` is where Ray's page listens."""
-    problems = offer.problems()
+    problems = [*offer.problems(), *offer.taken()]
     for name, number, hint in (
         ("--port", port, "Redis often has 6379: take another, as in --port 6380"),
         ("--dashboard-port", dashboard[1], "take another, or stop who has it"),
     ):
-        if not _free(number):
+        if not 0 < number < 2**16:
+            problems.append(f"{name} is {number}; it must be from 1 to 65535")
+        elif not _free(number):
             problems.append(f"{name} is {number}, which is taken: {hint}")
     if problems:
         raise ConfigError("\n".join(problems))
@@ -150,7 +166,7 @@ def start_head(folder: Path, port: int, dashboard: tuple[str, int], offer: Offer
 
 def join(folder: Path, address: str, offer: Offer) -> Node:
     """Joins a cluster."""
-    problems = offer.problems()
+    problems = [*offer.problems(), *offer.taken()]
     if problems:
         raise ConfigError("\n".join(problems))
     need_token(make=False)

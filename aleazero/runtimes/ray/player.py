@@ -7,6 +7,7 @@ neither replay nor learning.
 
 from __future__ import annotations
 
+import functools
 import math
 import secrets
 import time
@@ -123,9 +124,9 @@ class LocalPlay:
 class FarPlay:
     """Plays with a network that a server has: every group's leaves go in one request."""
 
-    def __init__(self, parts: Parts, sources: list[int], server: Any) -> None:
+    def __init__(self, parts: Parts, sources: list[int], server: tuple[str, str]) -> None:
         lanes = parts.config.selfplay.num_games // len(sources)
-        self._parts, self._asker = parts, ServerAsker(server)
+        self._parts, self._asker = parts, ServerAsker(functools.partial(ray.get_actor, *server))
         steps = Steps(parts)
         self._groups = [FarGroup(steps, lanes_of([source], lanes)) for source in sources]
 
@@ -173,7 +174,7 @@ class Player:
         if self._server is None:
             self._play = LocalPlay(self._parts, self._sources)
         else:
-            self._play = FarPlay(self._parts, self._sources, ray.get_actor(*self._server))
+            self._play = FarPlay(self._parts, self._sources, self._server)
 
     def play(self, order: Order) -> list[Receipt]:
         """One rollout: a receipt for each group's slab."""

@@ -23,16 +23,18 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from aleazero.assemble import build_parts
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError
+from aleazero.core.files import replace_file
 from aleazero.observe.follow import Follower
+from aleazero.observe.logs import configure_logging
 from aleazero.observe.reports import report_of
 from aleazero.observe.sink import Fanout
 from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
-from aleazero.runtimes.ray.cluster import check_store, connected, count_players
-from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, space_of, start_crew
+from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
+from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, regroup, space_of, start_crew
 from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
 from aleazero.runtimes.ray.messages import answer_of
-from aleazero.runtimes.ray.mirror import Keeper
+from aleazero.runtimes.ray.mirror import DRIVER_LOG, LAST_LEARNER, Keeper
 from aleazero.runtimes.ray.pulse import GONE, Pulse
 from aleazero.runtimes.ray.watch import LearnerHangs, Watch
 from aleazero.runtimes.selfplay import Resume
@@ -56,7 +58,7 @@ def train_on_ray(
     config: RunConfig, folder: RunFolder, root: Path, how: Resume | None, until: Until, quiet: bool
 ) -> Finished:
     """Trains a run on Ray; `how` is None where it is new."""
-    with folder.held(DRIVER_LOCK), connected(config.ray):  # or else somebody trains it already
+    with folder.held(DRIVER_LOCK), _logged(config, folder), connected(config.ray):  # or somebody trains it already
         space = space_of(folder)
         try:
             crew = start_crew(_with_players(config), space, new=how is None)
@@ -73,6 +75,16 @@ def train_on_ray(
         if finished.status == "done":
             register(config, folder, root)
         return finished
+
+
+@contextlib.contextmanager
+def _logged(config: RunConfig, folder: RunFolder) -> Iterator[None]:
+    """What the driver says is kept, inside; the learner has the run's other log."""
+    undo = configure_logging(folder.path / DRIVER_LOG, config.observe.json_logs, config.observe.log_level)
+    try:
+        yield
+    finally:
+        undo()
 
 
 def _await_end(folder: RunFolder) -> None:
@@ -99,21 +111,37 @@ def train_with(
     while True:
         left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
         until_then = dataclasses.replace(until, seconds=left)
-        task = Task(
-            folder.path.resolve(), root.resolve(), how, until_then, number=time.time_ns()
-        )  # always of this machine
+        task = Task(folder.path.resolve(), root.resolve(), how, until_then, _next_number(folder))
         with _learner(config, folder, crew) as (learner, keeper):
             try:
                 question = learner.train.remote(task, crew.players, crew.server, keeper)
-                return _await(folder, question, functools.partial(watch.look, Pulse(learner)))
+                return _await(folder, question, functools.partial(_look, watch, Pulse(learner), crew, config))
             except (*GONE, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
         if died > MOST_LEARNERS:
             raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
         logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
+        crew = regroup(crew, config)  # its GPU may be gone with the learner's machine
+        watch.see(crew.server)
         _await_end(folder)
         how = how_to_go_on(folder, config)
+
+
+def _look(watch: Watch, learner: Pulse, crew: Crew, config: RunConfig) -> None:
+    """After everybody; and whether a learner that waits for a GPU may still get one, for its machine may just end."""
+    watch.look(learner)
+    if crew.gpu and not learner.met and not has_gpu(config.ray):
+        raise LearnerHangs("the GPU that it waits for is gone")
+
+
+def _next_number(folder: RunFolder) -> int:
+    """A learner's: larger than any before, also where the clock was set back or the run has come from elsewhere."""
+    file = folder.path / LAST_LEARNER
+    last = int(file.read_text()) if file.exists() else 0
+    number = max(last + 1, time.time_ns())
+    replace_file(file, str(number).encode())
+    return number
 
 
 @contextlib.contextmanager

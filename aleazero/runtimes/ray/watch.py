@@ -6,6 +6,7 @@ Knows signs of life; not what anybody does.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import ray
 
@@ -28,8 +29,14 @@ class Watch:
     """Asks everybody, again and again; learners come and go meanwhile."""
 
     def __init__(self, crew: Crew) -> None:
-        self._server = None if crew.server is None else Pulse(crew.server)
+        self._server: Pulse | None = None
         self._players = [Pulse(player) for player in crew.players]
+        self.see(crew.server)
+
+    def see(self, server: Any) -> None:
+        """The inference server, which may be another one now; None: there is none."""
+        if server is None or self._server is None or self._server.actor != server:
+            self._server = None if server is None else Pulse(server)
 
     def look(self, learner: Pulse) -> None:
         """Starts again who hangs; raises where that is the learner, whose end ends what was asked of it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import platform
 import socket
+import socketserver
+import threading
 
 import pytest
 import ray
@@ -17,6 +19,7 @@ from aleazero.runtimes.ray.cluster import (
     ClusterError,
     check_machines,
     check_store,
+    connected,
     count_players,
     has_gpu,
     reach,
@@ -42,8 +45,30 @@ def test_a_port_that_does_not_answer_is_named() -> None:
         reach(f"127.0.0.1:{port}")
     with pytest.raises(ClusterError, match=f"nothing answers at 127.0.0.1:{port}.*firewall let port {port} in"):
         reach(f"127.0.0.1:{port}")
-    with pytest.raises(ConfigError, match="write auto, or HOST:PORT"):
-        reach("somewhere")
+    for wrong in ("somewhere", "127.0.0.1:70000", "127.0.0.1:0"):
+        with pytest.raises(ConfigError, match="write auto, or HOST:PORT"):
+            reach(wrong)
+
+
+def test_another_program_than_ray_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Redis answers; also where `auto` finds it."""
+
+    class Stranger(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(100)
+            self.request.sendall(b"-ERR unknown command 'PRI'\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = server.server_address[1]
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+        for address in (f"127.0.0.1:{port}", "auto"):
+            with (
+                pytest.raises(ClusterError, match=f"what answers at .*:{port} is no Ray cluster"),
+                connected(RayConfig(address=address)),
+            ):
+                pass
+        server.shutdown()
 
 
 @pytest.fixture
@@ -71,6 +96,9 @@ def test_a_gpu_that_is_asked_for_and_absent_is_named(resources: dict[str, float]
     assert has_gpu(both)
     assert not has_gpu(dataclasses.replace(both, gpu="no"))
     assert not has_gpu(RayConfig(learner_gpu=2))
+    for wrong in (RayConfig(gpu="yes", learner_gpu=2), RayConfig(gpu="yes", learner_gpu=0)):
+        with pytest.raises(ClusterError, match=rf"has 1 GPUs, of which the run would take {wrong.learner_gpu:g}"):
+            has_gpu(wrong)
 
 
 def test_an_object_store_that_is_too_small_is_named(resources: dict[str, float]) -> None:

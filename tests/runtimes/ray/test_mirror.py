@@ -10,6 +10,8 @@ import ray
 
 from aleazero.runtimes.ray.mirror import Keeper, Mirror
 
+LEFT_OUT = ("run.lock", "driver.log", "ray-learner")  # the driver's own
+
 pytestmark = pytest.mark.usefixtures("small_cluster")
 
 
@@ -19,7 +21,8 @@ def home(tmp_path: Path) -> Path:
     for name, text in {"config.toml": "a", "replay/0/1.log": "one", "checkpoints/000000000004/m.json": "4"}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    (folder / "run.lock").write_text("7")
+    for name in LEFT_OUT:
+        (folder / name).write_text("7")
     return folder
 
 
@@ -32,13 +35,14 @@ def mirror(home: Path, tmp_path: Path) -> Mirror:
 
 def contents(folder: Path) -> dict[str, str]:
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    return {name: path.read_text() for name, path in found.items() if path.name != "run.lock"}
+    return {name: path.read_text() for name, path in found.items() if path.name not in LEFT_OUT}
 
 
 def test_what_changes_goes_back(home: Path, tmp_path: Path) -> None:
     made = mirror(home, tmp_path)
     copy = made.path
     assert contents(copy) == contents(home)
+    assert not any((copy / name).exists() for name in LEFT_OUT)
     with (copy / "replay/0/1.log").open("w") as file:  # cut, and grown beyond its old length
         file.write("another one")
     (copy / "metrics.jsonl").write_text("1\n")

@@ -22,7 +22,7 @@ from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray import crew, pulse, watch
+from aleazero.runtimes.ray import crew, pulse, runtime, watch
 from aleazero.runtimes.ray.crew import Crew, dismiss, space_of, start_crew
 from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.learner import Learner
@@ -172,6 +172,42 @@ def test_whoever_is_killed_or_hangs_is_replaced_and_the_run_goes_on(
     assert facts["ray"]["slabs"] * 128 == facts["rows"]
     assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
     dismiss(actors.space)
+
+
+class Mortal:
+    """A learner that notes its number, and dies."""
+
+    def alive(self) -> int:
+        return os.getpid()
+
+    def train(self, task: Any, players: Any, server: Any, keeper: Any) -> None:
+        with (task.folder / "numbers").open("a") as file:
+            file.write(f"{task.number}\n")
+        os._exit(1)
+
+
+def test_every_learner_has_a_larger_number_also_where_the_clock_was_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or else the weights of a dead one would answer for it."""
+    monkeypatch.setattr(runtime, "Learner", Mortal)
+    monkeypatch.setattr(runtime, "MOST_LEARNERS", 1)
+    folder = new_run(tmp_path, "it", "")
+    last = 2 * time.time_ns()
+    (folder.path / "ray-learner").write_text(str(last))
+    with pytest.raises(runtime.LearnerFailed, match="died 2 times"):
+        train_with(Crew("mortal", [], None, gpu=False), tiny(), folder, tmp_path, None, Until(None, False))
+    assert (folder.path / "numbers").read_text().split() == [str(last + 1), str(last + 2)]
+
+
+def test_a_learner_does_not_wait_for_a_gpu_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "Learner", Mortal)
+    monkeypatch.setattr(runtime, "MOST_LEARNERS", 1)
+    folder, began = new_run(tmp_path, "it", ""), time.monotonic()
+    with pytest.raises(runtime.LearnerFailed, match="died 2 times"):
+        train_with(Crew("mortal", [], None, gpu=True), tiny(), folder, tmp_path, None, Until(None, False))
+    assert time.monotonic() - began < 60
+    assert len((folder.path / "numbers").read_text().split()) == 1  # the first was never there, the second on the CPU
 
 
 def pid_of(actor: Any) -> int:

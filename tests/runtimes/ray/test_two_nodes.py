@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import dataclasses
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +23,9 @@ from aleazero.core.records import Trajectory
 from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.runs import new_run
-from aleazero.runtimes.local import LocalRun
-from aleazero.runtimes.ray.crew import Crew, start_crew
+from aleazero.runtimes.local import LocalRun, TrainingStopped
+from aleazero.runtimes.ray.cluster import ClusterError
+from aleazero.runtimes.ray.crew import Crew, dismiss, regroup, start_crew
 from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.ray.runtime import train_with
@@ -75,6 +80,12 @@ def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
     with contextlib.closing(LocalRun(shared_parts(config), folder, Recorder(), make_producer=make_intake(crew))) as run:
         run.resume(saved, "exact")
         assert run.replay.num_slabs == 40
+    broken = tiny("runtime=ray", "ray.workers=1", "total_rows=1e8", "learn.learning_rate.start=1e30")
+    folder.write_config(broken)
+    with pytest.raises(TrainingStopped):
+        train_with(crew, broken, folder, tmp_path, "exact", Until(None, False))
+    last = [r for r in read_jsonl(folder.metrics_file) if r["kind"] == "run"][-1]
+    assert last["status"] == "failed"  # the learner's last word is here, too
     for actor in crew.players:
         ray.kill(actor)
 
@@ -109,3 +120,61 @@ def test_the_run_goes_on_when_a_machine_is_gone(two_nodes: tuple[Cluster, Any]) 
     assert take(lambda: len(sink.sources) >= before + 20, "slabs of the one that is left") < 60
     facts = intake.facts()["ray"]
     assert facts["slabs"] == len(sink.sources) == sum(number for _, number, _ in facts["taken"])
+
+
+def named(space: str) -> list[str]:
+    return [each["name"] for each in ray.util.list_named_actors(True) if each["namespace"] == space]
+
+
+def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
+    two_nodes: tuple[Cluster, Any], tmp_path: Path
+) -> None:
+    """The learner and the inference server are there, the driver is not."""
+    cluster, lent = two_nodes
+    if lent not in cluster.worker_nodes:  # another test has taken it away
+        lent = cluster.add_node(num_cpus=2, object_store_memory=100_000_000, num_gpus=1)
+    config = tiny(
+        *("runtime=ray", "ray.workers=1", "ray.inference=server", "search.kind=direct", "replay.capacity_rows=4096"),
+        *("total_rows=1e8", "checkpoint.every_rows=1280"),
+    )
+    folder = new_run(tmp_path, "it", "")
+    folder.write_config(config)
+    crew = start_crew(config, "lost", new=True)
+    assert crew.gpu
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        driver = pool.submit(train_with, crew, config, folder, tmp_path, None, Until(None, False))
+
+        def await_checkpoint(lives: int) -> float:
+            """Seconds until the learner of so many has saved something."""
+            began = time.monotonic()
+            while True:
+                reports = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
+                starts = [place for place, report in enumerate(reports) if report["kind"] == "run"]
+                after = reports[starts[-1] :] if len(starts) == lives else []
+                if any(report["kind"] == "checkpoint" and report["saved"] for report in after):
+                    return time.monotonic() - began
+                assert not driver.done(), driver.exception()
+                assert time.monotonic() - began < PATIENCE_SECONDS, "no checkpoint"
+                time.sleep(0.1)
+
+        try:
+            await_checkpoint(1)
+            log = folder.log_file.read_text()
+            for who in ("the learner", "the inference server"):
+                assert f"{who} has a share of a GPU that JAX does not see" in log
+            (name,) = [name for name in named("lost") if name.startswith("learner-")]
+            mortals = [*crew.players, crew.server, ray.get_actor(name, "lost")]
+            for pid in ray.get([actor.alive.remote() for actor in mortals], timeout=PATIENCE_SECONDS):
+                os.kill(pid, signal.SIGKILL)
+            await_checkpoint(2)
+            cluster.remove_node(lent, allow_graceful=False)
+            assert await_checkpoint(3) < 60
+        finally:
+            folder.stop_file.touch()
+        assert driver.result().status == "stopped"
+    facts = newest(folder).facts
+    assert facts["ray"]["slabs"] * 128 == facts["rows"]
+    assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
+    with pytest.raises(ClusterError, match="has 0 GPUs"):  # where one must be there it does not go on
+        regroup(crew, dataclasses.replace(config, ray=dataclasses.replace(config.ray, gpu="yes")))
+    dismiss("lost")
