@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -162,12 +163,25 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
     return parts
 
 
-def newest_of(folder: RunFolder) -> checkpoints.Checkpoint:
+def _newest(folder: RunFolder) -> checkpoints.Checkpoint:
     """The checkpoint that a run goes on from; RunError where none is intact."""
     found = checkpoints.newest(folder.checkpoints, logger.warning)
     if found is None:
         raise RunError(f"run {folder.name!r} has no usable checkpoint to resume from; start it anew")
     return found
+
+
+def how_to_go_on(folder: RunFolder, config: RunConfig) -> Resume | None:
+    """How a run goes on whose learner is gone; None where nothing of it was saved yet. Raises where all is damaged.
+
+    What such a try has left would be in the way; whoever played has kept its slabs.
+    """
+    if not checkpoints.steps(folder.checkpoints) and not any(folder.checkpoints.glob(".old-*")):
+        shutil.rmtree(folder.replay, ignore_errors=True)
+        folder.metrics_file.unlink(missing_ok=True)
+        return None
+    kept = _newest(folder).facts.get("replay_logged" if config.replay.log else "replay_saved")
+    return "exact" if kept else "weights"
 
 
 def train_in(
@@ -190,7 +204,7 @@ def train_in(
         keep_names()
     with folder.held(), contextlib.ExitStack() as stack:
         stack.callback(configure_logging(folder.log_file, config.observe.json_logs, config.observe.log_level))
-        found = newest_of(folder) if how else None
+        found = _newest(folder) if how else None
         if found is not None:
             folder.write_config(config)
             if folder.metrics_file.exists():

@@ -20,9 +20,7 @@ import jax
 import ray
 from ray import exceptions
 
-from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
-from aleazero.config import RunConfig
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.observe.sink import Sink
 from aleazero.roles.ports import SourcedSink, WeightStore
@@ -34,7 +32,7 @@ from aleazero.runtimes.ray.intake import NO_GPU, Intake
 from aleazero.runtimes.ray.mirror import Mirror
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.selfplay import Resume
-from aleazero.runtimes.start import Finished, Until, newest_of, train_in
+from aleazero.runtimes.start import Finished, Until, train_in
 
 logger = logging.getLogger(__name__)
 
@@ -121,13 +119,3 @@ class _Mirrored(Intake):
         """Only what the driver's machine has is safe."""
         self.mirror.send()
         super().saved()
-
-
-def how_to_go_on(folder: RunFolder, config: RunConfig) -> Resume | None:
-    """How a run goes on whose learner is gone; None where nothing of it was saved yet. Raises where all is damaged."""
-    if not checkpoints.steps(folder.checkpoints) and not any(folder.checkpoints.glob(".old-*")):
-        shutil.rmtree(folder.replay, ignore_errors=True)  # it would be in the way; players still have their slabs
-        folder.metrics_file.unlink(missing_ok=True)
-        return None
-    kept = newest_of(folder).facts.get("replay_logged" if config.replay.log else "replay_saved")
-    return "exact" if kept else "weights"

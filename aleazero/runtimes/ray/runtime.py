@@ -32,14 +32,14 @@ from aleazero.runs import DRIVER_LOCK, RUN_LOCK, RunFolder
 from aleazero.runtimes.desk import add_sinks, register
 from aleazero.runtimes.ray.cluster import check_store, connected, count_players, has_gpu
 from aleazero.runtimes.ray.crew import END_SECONDS, Crew, device, dismiss, regroup, space_of, start_crew
-from aleazero.runtimes.ray.learner import Learner, Task, how_to_go_on
+from aleazero.runtimes.ray.learner import Learner, Task
 from aleazero.runtimes.ray.messages import answer_of
 from aleazero.runtimes.ray.mirror import DRIVER_LOG, LAST_LEARNER, Keeper
 from aleazero.runtimes.ray.pulse import GONE, Pulse
 from aleazero.runtimes.ray.watch import LearnerHangs, Watch
 from aleazero.runtimes.selfplay import Resume
 from aleazero.runtimes.slabs import SlabSchema
-from aleazero.runtimes.start import Finished, Until, stopping
+from aleazero.runtimes.start import Finished, Until, how_to_go_on, stopping
 
 logger = logging.getLogger(__name__)
 

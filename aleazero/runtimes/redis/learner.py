@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import logging
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 import jax
 import msgpack
 
-from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts, build_parts
 from aleazero.core.records import Weights
 from aleazero.observe.sink import Sink
@@ -35,9 +33,9 @@ from aleazero.runtimes.redis.lease import Lease
 from aleazero.runtimes.redis.link import Link, Unavailable
 from aleazero.runtimes.redis.quarantine import Quarantine
 from aleazero.runtimes.redis.weights import RedisWeights
-from aleazero.runtimes.selfplay import Resume, SoFar
+from aleazero.runtimes.selfplay import SoFar
 from aleazero.runtimes.slabs import SlabSchema
-from aleazero.runtimes.start import Finished, Until, train_in
+from aleazero.runtimes.start import Finished, Until, how_to_go_on, train_in
 
 logger = logging.getLogger(__name__)
 
@@ -56,20 +54,11 @@ def learn(folder: RunFolder, root: Path) -> Finished:
         try:
             maker = _run_maker(home, link, lease)
             # What is sent elsewhere the head sends: matches come after the learner's end.
-            return train_in(parts, folder, root, _how(folder, parts), Until(None, False), True, maker, sends=False)
+            return train_in(
+                parts, folder, root, how_to_go_on(folder, parts.config), Until(None, False), True, maker, sends=False
+            )
         finally:
             lease.release()
-
-
-def _how(folder: RunFolder, parts: Parts) -> Resume | None:
-    """How the run goes on; None where nothing of it was saved yet."""
-    found = checkpoints.newest(folder.checkpoints, logger.warning)
-    if found is None:  # what an earlier try has left would be in the way; the slabs are still in the streams
-        shutil.rmtree(folder.replay, ignore_errors=True)
-        folder.metrics_file.unlink(missing_ok=True)
-        return None
-    kept = found.facts.get("replay_logged" if parts.config.replay.log else "replay_saved")
-    return "exact" if kept else "weights"
 
 
 def _run_maker(home: Home, link: Link, lease: Lease) -> Callable[..., LocalRun]:

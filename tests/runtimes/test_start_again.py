@@ -1,4 +1,4 @@
-"""How a run goes on whose learner is gone, by what lies in its folder; no cluster is needed for that."""
+"""How a run goes on whose learner is gone, by what lies in its folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from aleazero import checkpoint
 from aleazero.runs import RunError, RunFolder, new_run
-from aleazero.runtimes.ray.learner import how_to_go_on
+from aleazero.runtimes.start import how_to_go_on
 from tests.runtimes.support import tiny
 
 
