@@ -126,6 +126,15 @@ def test_what_is_wrong_is_said(client: httpx.Client, path: str, body: Any) -> No
     assert answer.json()["detail"]
 
 
+@pytest.mark.parametrize("name", ["gym:nomodule:X-v0", "gym:this:X-v0", "gym:unittest.__main__:X-v0"])
+@pytest.mark.parametrize("path", ["tables", "positions", "analyse", "tree", "review"])
+def test_no_name_of_a_game_imports_a_module(client: httpx.Client, path: str, name: str) -> None:
+    own = {"tables": {"seats": PERSON}, "review": {"text": "1. a1"}}
+    answer = client.post(f"/api/{path}", json={"game": name, **own.get(path, {"position": None})})
+    assert answer.status_code == 400, answer.text
+    assert "runs on the host" in answer.json()["detail"]
+
+
 def test_illegal_moves_are_refused_and_change_nothing(client: httpx.Client) -> None:
     view = begin(client, "chess")
     for body in ({"actions": [99]}, {"text": "e5"}, {"actions": [32767]}, {"actions": []}, {}):
@@ -151,7 +160,8 @@ def test_bodies_that_are_no_json_are_refused(client: httpx.Client, content: byte
 
 def test_another_origin_cannot_ask(server: Server, client: httpx.Client) -> None:
     body = {"game": "tictactoe", "seats": PERSON}
-    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+    origins = [{"Origin": origin} for origin in ("https://evil.example", "null", "http://[", "")]
+    for headers in (*origins, {"Sec-Fetch-Site": "cross-site"}):
         assert client.post("/api/tables", json=body, headers=headers).status_code == 403
     own = server.url.rstrip("/")
     assert client.post("/api/tables", json=body, headers={"Origin": own}).status_code == 201
@@ -178,15 +188,47 @@ def test_changes_are_told_at_once_to_all_who_look(server: Server, client: httpx.
             seen.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
             return seen
 
-    async def refused() -> None:
-        async with websockets.connect(address, origin="https://evil.example"):  # type: ignore[arg-type]
+    async def refused(origin: str) -> None:
+        async with websockets.connect(address, origin=origin):  # type: ignore[arg-type]
             pass
 
     first, second = asyncio.run(look())
     assert first["history"] == []
     assert second["history"][0]["name"] == "b2"
-    with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
-        asyncio.run(refused())
+    for origin in ("https://evil.example", "http://["):
+        with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
+            asyncio.run(refused(origin))
+
+
+@pytest.mark.parametrize("path", ["tables/AAAAAAAAAAAAAAAA/live", "runs/nothing/live", f"runs/{'%C3%A4' * 120}/live"])
+def test_who_looks_at_what_is_not_there_is_told_so(server: Server, path: str) -> None:
+    async def look() -> websockets.frames.Close | None:
+        async with websockets.connect(server.url.replace("http", "ws", 1) + f"api/{path}") as socket:
+            with pytest.raises(websockets.exceptions.ConnectionClosedError) as closed:
+                await asyncio.wait_for(socket.recv(), PATIENCE)
+            return closed.value.rcvd
+
+    closed = asyncio.run(look())
+    assert closed is not None
+    assert closed.code == 4404
+    assert closed.reason
+
+
+def test_what_a_visitor_says_on_a_socket_is_not_heard(server: Server, client: httpx.Client) -> None:
+    view = begin(client, "tictactoe")
+    before = server.log.read_text()
+
+    async def talk() -> list[dict[str, Any]]:
+        address = server.url.replace("http", "ws", 1) + f"api/tables/{view['id']}/live"
+        async with websockets.connect(address) as socket:
+            seen = [json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))]
+            for words in ("text", b"bytes", "text"):
+                await socket.send(words)
+            await asyncio.to_thread(client.post, f"/api/tables/{view['id']}/move", json={"text": "b2"})
+            return [*seen, json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))]
+
+    assert asyncio.run(talk())[1]["history"][0]["name"] == "b2"
+    assert server.log.read_text() == before  # nothing failed
 
 
 def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None:
