@@ -24,7 +24,7 @@ from aleazero.web.clock import Clock
 from aleazero.web.hall import Hall
 from aleazero.web.room import Room
 from aleazero.web.rules import playable
-from aleazero.web.sockets import watching
+from aleazero.web.sockets import not_there, watching
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 from aleazero.web.thoughts import think
 
@@ -259,7 +259,7 @@ async def live(socket: WebSocket, table: str) -> None:
     try:
         view = await hall.look(table)
     except AleaError as error:
-        await socket.close(4404, str(error)[:100])
+        await not_there(socket, str(error))
         return
     await socket.accept()
     async with watching(socket) as gone:

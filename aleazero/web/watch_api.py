@@ -22,7 +22,7 @@ from aleazero.web.faces import face_of
 from aleazero.web.feed import Watch, order, panels
 from aleazero.web.play_api import PROBLEMS
 from aleazero.web.rules import playable, rules_of
-from aleazero.web.sockets import watching
+from aleazero.web.sockets import not_there, watching
 
 router = APIRouter()
 RunName = Annotated[str, Path(min_length=1, max_length=128)]
@@ -174,7 +174,7 @@ async def live(socket: WebSocket, run: str) -> None:
     try:
         folder = await asyncio.to_thread(watch.find, run)
     except AleaError as error:
-        await socket.close(4404, str(error)[:100])
+        await not_there(socket, str(error))
         return
     await socket.accept()
     told: tuple[int, int] | None = None
