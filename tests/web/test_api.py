@@ -486,13 +486,16 @@ from aleazero.web.balatro_run import BalatroRun
 run = BalatroRun(SavedRun("ALEA1234"))
 run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
 subset = [int(bits) for bits in actions.SUBSETS].index(0b1001)
-print(json.dumps([run.tell(actions.A_DISCARD + subset), run.view()["hand"]]))
+told, other, before = run.tell(actions.A_DISCARD + subset), run.copy(), run.view()
+run.act("discard", [7], None)
+print(json.dumps([told, before["hand"], other.view() == before != run.view()]))
 """
 
 
 def test_a_hint_names_the_cards_it_is_about() -> None:
     env = {**os.environ, "ALEA_BALATRO_PLAIN": "1"}  # to compile it would take longer than all tests here
     said = subprocess.run([sys.executable, "-c", TELL], env=env, capture_output=True, text=True, check=True)
-    told, cards = json.loads(said.stdout)
+    told, cards, apart = json.loads(said.stdout)
+    assert apart  # hints are thought of beside what is done meanwhile
     assert told["cards"] == [0, 3]
     assert told["words"] == f"discard {cards[0]['text']} {cards[3]['text']}"
