@@ -428,6 +428,21 @@ def test_perfect_play_says_how_it_goes_on(client: httpx.Client) -> None:
     assert len({*moves, "a3", "b2", "c1"}) == 9
 
 
+def test_connect_four_is_solved_where_that_is_soon_done(client: httpx.Client) -> None:
+    games = {game["name"]: game for game in client.get("/api/games").json()["games"]}
+    assert "solver" not in [one["player"] for one in games["connect_four"]["players"]]
+    late = {"game": "connect_four", "position": "137127154673375617425463357241", "player": "solver"}
+    found = client.post("/api/analyse", json=late).json()
+    assert found["kind"] == "exact"
+    assert found["moves"][0]["line"]
+    refused = client.post("/api/analyse", json={**late, "position": "4"})
+    assert refused.status_code == 400
+    assert "stones" in refused.json()["detail"]
+    view = begin(client, "connect_four", position=late["position"])
+    hint = client.post(f"/api/hints/{view['id']}", json={"player": "solver"}).json()
+    assert (hint["value"], hint["moves"][0]["line"]) == (found["value"], [])  # a hint is soon there
+
+
 @needs_stockfish
 def test_chess_is_analysed_and_reviewed_by_stockfish(client: httpx.Client) -> None:
     mate_in_two = "6k1/5ppp/8/8/8/8/2r2PPP/1R4K1 w - - 0 1"
