@@ -89,9 +89,10 @@ async def curves(
 
     def look() -> dict[str, Any]:
         feed = watch.feed(watch.find(run))
-        first = since if feed.epoch == epoch and since <= len(feed.records) else 0
-        count = len(feed.records)
-        return {"epoch": feed.epoch, "first": first, "count": count, "panels": panels(feed.records[first:count])}
+        now, records = feed.epoch, feed.records
+        count = len(records)
+        first = since if now == epoch and since <= count else 0
+        return {"epoch": now, "first": first, "count": count, "panels": panels(records[first:count])}
 
     return await asyncio.to_thread(look)
 
