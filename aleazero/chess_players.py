@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import re
 import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 
 OPTIONS = ("skill", "depth", "nodes")
 _RUNG = re.compile(r"eps(\d{1,3})")
-_asking = threading.Lock()  # for lines: an engine answers one thread at a time
+MOST_ENGINES = 6  # whose processes run: strengths are many
+_running: OrderedDict[Stockfish, None] = OrderedDict()  # the one that was asked last at the end
+_lock = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,7 @@ class StockfishPlayer:
         host = jax.tree.map(np.asarray, states)
         here = [read(jax.tree.map(lambda x, row=row: x[row], host)) for row in rows]
         fens = [format_fen(dataclasses.replace(position, seen=0, earlier=())) for position in here]
-        for row, position, move in zip(rows, here, self.engine.choose(fens), strict=True):
+        for row, position, move in zip(rows, here, _awake(self.engine).choose(fens), strict=True):
             actions[row] = action_of(move, position.to_play)
         return jnp.asarray(actions)
 
@@ -78,9 +81,8 @@ class StockfishPlayer:
             )
         here = read(jax.tree.map(np.asarray, state))
         fen = format_fen(dataclasses.replace(here, seen=0, earlier=()))
-        with _asking:
-            name = None if only is None else self.game.notation.format_uci(state, only)  # type: ignore[attr-defined]
-            found = _analyst(self.engine.strength).lines(fen, count, name)
+        name = None if only is None else self.game.notation.format_uci(state, only)  # type: ignore[attr-defined]
+        found = _awake(_analyst(self.engine.strength)).lines(fen, count, name)
         return [
             ChessLine(
                 [action_of(move, here.to_play ^ (number % 2)) for number, move in enumerate(line.moves)], line.chances
@@ -124,7 +126,18 @@ def make(kind: str, options: list[str], game: Game, text: str) -> StockfishPlaye
     raise ConfigError("\n".join(f"player {text!r}: {problem}" for problem in problems))
 
 
-@functools.cache
+def _awake(engine: Stockfish) -> Stockfish:
+    """The same, after the processes of those that were not asked for longest have ended; asked again, they start."""
+    with _lock:
+        _running[engine] = None
+        _running.move_to_end(engine)
+        idle = [_running.popitem(last=False)[0] for _ in range(len(_running) - MOST_ENGINES)]
+    for one in idle:
+        one.close()
+    return engine
+
+
+@functools.lru_cache(maxsize=MOST_ENGINES)
 def _engine(strength: Strength) -> Stockfish:
     """One for each strength, whoever asks; ends with the process."""
     from aleazero.engines.stockfish import Stockfish
@@ -132,7 +145,7 @@ def _engine(strength: Strength) -> Stockfish:
     return Stockfish(strength, processes=cores())
 
 
-@functools.cache
+@functools.lru_cache(maxsize=MOST_ENGINES)
 def _analyst(strength: Strength) -> Stockfish:
     """One that says what moves are worth."""
     from aleazero.engines.stockfish import Stockfish

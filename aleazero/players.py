@@ -43,6 +43,7 @@ from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
 PLIES = ("0", "1", "2")
+MOST_SEARCHES = 16  # kept compiled: whoever writes players' strings may name any number
 OPTIONS = ("search", "sims", "ply", "endings")
 ENDINGS = {"exact": True, "network": False}
 AnyPlayer = Player | TurnPlayer
@@ -365,7 +366,7 @@ def _uniform(count: int) -> Callable[[Array], Array]:
     return jax.jit(lambda keys: jax.vmap(lambda key: jax.random.uniform(key, (count,)))(keys))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=MOST_SEARCHES)
 def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., SearchResult]:
     search = build_search(game, config)
     return jax.jit(lambda weights, states, keys, knobs: search.run(model.evaluate, weights, states, keys, knobs))
@@ -416,6 +417,6 @@ def _opinion(game: Game, model: Model) -> Callable[..., Array]:
     return jax.jit(lambda weights, states: model.opinion(weights, jax.vmap(game.observe)(states)))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=MOST_SEARCHES)
 def _knobs(config: SearchConfig) -> Knobs:
     return make_knobs(config, gumbel_scale=0.0)

@@ -50,6 +50,15 @@ def states(*fens: str) -> Any:
     return stacked([jax.tree.map(np.asarray, parse(fen)) for fen in fens])
 
 
+def test_of_many_strengths_few_run_and_all_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chess_players, "MOST_ENGINES", 2)
+    players: list[Any] = [make_player(f"stockfish:nodes={nodes}", GAME) for nodes in (11, 12, 13)]
+    for player in [*players, players[0]]:
+        player.choose(states(MATE), jnp.array([True]), keys(1))
+        assert player.engine.processes
+    assert [len(player.engine.processes) for player in players] == [1, 0, 1]
+
+
 def test_both_sides_and_only_the_lanes_that_wait() -> None:
     player = make_player("stockfish:nodes=100", GAME)
     chosen = np.asarray(player.choose(states(MATE, BLACK, MATE), jnp.array([True, True, False]), keys(3)))  # type: ignore[union-attr]

@@ -4,7 +4,7 @@ One child process, one question at a time. It plays a cubeless money game withou
 own settings are: its home is an empty folder of ours. Equities are asked for by position, not taken from hints: hints
 at 2-ply hold 0-ply equities where the move filter leaves one play. Every wait ends; a program that dies, hangs or
 answers what is no legal play is an error that says so, and nothing is left behind, not even if we are killed.
-Does not know the rules: legal plays come from a function it is given. Not for several threads at once.
+Does not know the rules: legal plays come from a function it is given. Threads take turns, question by question.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,7 @@ class GnubgProgram:
         self._legal = legal
         self._program = program
         self._cleanup = contextlib.ExitStack()
+        self._asking = threading.RLock()
 
     def __enter__(self) -> GnubgProgram:
         program = _find(self._program)
@@ -124,6 +126,10 @@ class GnubgProgram:
         return [float(word) for word in answer.split()[:5]]
 
     def _ask(self, question: str, lines: int = 1) -> str:
+        with self._asking:
+            return self._answer(question, lines)
+
+    def _answer(self, question: str, lines: int) -> str:
         if self.process is None:
             raise EngineError("GNU Backgammon is not running: use it inside `with`; after an error, start it anew")
         end = time.monotonic() + self.timeout

@@ -4,7 +4,7 @@ Positions are FEN and moves UCI. Several processes, one for every core at most, 
 thread and begins a new game for every position, so that an answer does not depend on what was asked before. (With a
 skill below 20 Stockfish draws lots of its own; such answers differ from time to time.) Of a game's past a FEN says
 nothing: it does not see repetitions coming. Every wait ends; a program that is missing, dies, hangs or answers what is
-no move is an error that says so. Does not know the rules. Not for several threads at once.
+no move is an error that says so. Does not know the rules. Threads that ask at the same time are answered one by one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from aleazero.engines import EngineError
 
 DEBIAN_PLACE = Path("/usr/games/stockfish")  # often not on PATH
 MOST_SKILL = 20
+MOST_NODES = 2_000_000  # for lines, where no nodes are named: many of them at some depth would take for ever
 _MOVE = re.compile(r"bestmove ([a-h][1-8][a-h][1-8][nbrq]?)\b")
 _LINE = re.compile(
     r"info depth (?P<depth>\d+) .*\bmultipv (?P<rank>\d+) score \S+ \S+ wdl (?P<win>\d+) (?P<draw>\d+) (?P<loss>\d+) "
@@ -85,6 +86,7 @@ class Stockfish:
         self.program = _find(program)
         self._wanted = max(processes, 1)
         self._running: list[_Process] = []
+        self._asking = threading.RLock()
         self._cleanup = weakref.finalize(self, _end_all, self._running)
 
     def __enter__(self) -> Stockfish:
@@ -94,8 +96,9 @@ class Stockfish:
         self.close()
 
     def close(self) -> None:
-        """Ends the processes, if any run."""
-        _end_all(self._running)
+        """Ends the processes, if any run, once they have answered."""
+        with self._asking:
+            _end_all(self._running)
 
     @property
     def processes(self) -> list[int]:
@@ -105,12 +108,25 @@ class Stockfish:
     @property
     def name(self) -> str:
         """What the program calls itself."""
-        return self._started(1)[0].name
+        with self._asking:
+            return self._started(1)[0].name
 
     def choose(self, fens: Sequence[str]) -> list[str]:
         """A move for every position; in none of them may the game be over."""
-        if not fens:
-            return []
+        with self._asking:
+            return self._choose(fens) if fens else []
+
+    def lines(self, fen: str, count: int, only: str | None = None) -> list[Line]:
+        """The best moves of a position where the game is not over, best first; or what `only` one of them is worth."""
+        go = dataclasses.replace(self.strength, nodes=self.strength.nodes or MOST_NODES).go
+        with self._asking:
+            try:
+                return self._started(1)[0].lines(fen, go + (f" searchmoves {only}" if only else ""), count)
+            except BaseException:
+                self.close()
+                raise
+
+    def _choose(self, fens: Sequence[str]) -> list[str]:
         running = self._started(min(self._wanted, len(fens)))
         waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
         for number in range(len(fens)):
@@ -131,14 +147,6 @@ class Stockfish:
             self.close()
             raise
         return moves
-
-    def lines(self, fen: str, count: int, only: str | None = None) -> list[Line]:
-        """The best moves of a position where the game is not over, best first; or what `only` one of them is worth."""
-        try:
-            return self._started(1)[0].lines(fen, self.strength.go + (f" searchmoves {only}" if only else ""), count)
-        except BaseException:
-            self.close()
-            raise
 
     def _started(self, count: int) -> list[_Process]:
         while len(self._running) < count:

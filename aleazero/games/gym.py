@@ -68,7 +68,7 @@ class GymGame(HostGame):
         self.name = name
         try:
             env = gymnasium.make(name)
-        except gymnasium.error.Error as error:
+        except (gymnasium.error.Error, ImportError, ValueError) as error:  # a name may say which module to import
             raise ConfigError(f"game 'gym:{name}': {error}") from error
         action = env.action_space
         if isinstance(action, spaces.Discrete):

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 
 import numpy as np
 
@@ -44,6 +45,7 @@ _BOARD = _BOTTOM * ((1 << ROWS) - 1)
 _COLUMN = (1 << ROWS) - 1  # the squares of column 0
 _CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 _UNSET = -1
+_compiling = threading.Lock()
 
 # A table entry: the key (49 bits), how much work it saved (6 bits), and the bounds of the value, each plus
 # one (2 bits each). No key is 0, so a table of zeros is an empty table.
@@ -58,7 +60,7 @@ class Table:
     """What has been proved so far, for any number of calls; it holds only facts, so sharing it is safe.
 
     Takes `8 * 2**log2_entries` bytes: 32 MiB as it comes, which suits positions of 14 stones and more; 24
-    (128 MiB) suits those of 6 to 13. For one process and, without Numba, one thread.
+    (128 MiB) suits those of 6 to 13. For one process; threads that share it take turns.
     """
 
     def __init__(self, log2_entries: int = 22) -> None:
@@ -67,6 +69,7 @@ class Table:
         self.entries = np.zeros(1 << log2_entries, np.int64)
         self.scratch = np.zeros(_SQUARES * COLUMNS, np.int64)  # each ply's ordered moves
         self.counts = np.zeros(1, np.int64)
+        self.lock = threading.Lock()
 
     @property
     def nodes(self) -> int:
@@ -102,7 +105,8 @@ def solve(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
     table = table or default_table()
     _compile()
     positions = zip(own.tolist(), mask.tolist(), strict=True)
-    return np.array([_ask(stones, taken, table) for stones, taken in positions], np.int8)
+    with table.lock:
+        return np.array([_ask(stones, taken, table) for stones, taken in positions], np.int8)
 
 
 def solve_moves(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
@@ -122,7 +126,8 @@ def solve_moves(boards: np.ndarray, table: Table | None = None) -> np.ndarray:
             if move & wins:
                 row[column] = 1
             elif move:
-                row[column] = -_ask(stones ^ taken, taken | move, table)
+                with table.lock:
+                    row[column] = -_ask(stones ^ taken, taken | move, table)
     return values
 
 
@@ -195,9 +200,14 @@ def _ask(own: int, mask: int, table: Table) -> int:
     return 0 if _reaches(own, mask, 0, ply, *memory) else -1
 
 
-@functools.cache
 def _compile() -> None:
-    """Puts Numba's compiled functions in the place of the plain ones, where there is Numba."""
+    """Puts Numba's compiled functions in the place of the plain ones, once, where there is Numba."""
+    with _compiling:
+        _compile_once()
+
+
+@functools.cache
+def _compile_once() -> None:
     try:
         import numba
     except ImportError:
@@ -205,7 +215,7 @@ def _compile() -> None:
         return
     # Numba looks a callee up by its global name when it compiles the caller, hence the rebinding.
     for function in (playable, winning_squares, _count_bits, _slot, _recall, _remember, _order, _reaches):
-        globals()[function.__name__] = numba.njit(function)
+        globals()[function.__name__] = numba.njit(function, nogil=True)  # others go on meanwhile
 
 
 # From here on: what Numba compiles. Arrays' elements pass through int() because plain Python would otherwise

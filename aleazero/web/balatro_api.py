@@ -20,7 +20,7 @@ from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun, read
 from aleazero.web.balatro_run import BalatroRun
 from aleazero.web.hall import NoSuchTable, forget_oldest
-from aleazero.web.play_api import PROBLEMS, TableId
+from aleazero.web.play_api import PROBLEMS, TableId, hall_of
 
 router = APIRouter()
 IN_MEMORY = 64
@@ -71,10 +71,10 @@ class Runs:
         async with self._lock:
             return await asyncio.to_thread(self._change, name, do)
 
-    async def ask(self, name: str, what: Callable[[BalatroRun], dict[str, Any]]) -> dict[str, Any]:
-        """Something about a run."""
+    async def copy(self, name: str) -> BalatroRun:
+        """A run to look at, while others are changed."""
         async with self._lock:
-            return await asyncio.to_thread(lambda: what(self._find(name)))
+            return await asyncio.to_thread(lambda: self._find(name).copy())
 
     def _change(self, name: str, make: Callable[[], BalatroRun]) -> dict[str, Any]:
         run = make()
@@ -113,7 +113,8 @@ async def begin(asked: NewRun, request: Request) -> dict[str, Any]:
 @router.get("/balatro/{table}", tags=["balatro"], responses=PROBLEMS)
 async def see(table: TableId, request: Request) -> dict[str, Any]:
     """What is seen of a run."""
-    return await runs_of(request).ask(table, lambda run: {"id": table, **run.view()})
+    run = await runs_of(request).copy(table)
+    return {"id": table, **await asyncio.to_thread(run.view)}
 
 
 @router.post("/balatro/{table}/act", tags=["balatro"], responses=PROBLEMS)
@@ -131,4 +132,5 @@ async def back(table: TableId, request: Request) -> dict[str, Any]:
 @router.post("/balatro/{table}/hint", tags=["balatro"], responses=PROBLEMS)
 async def hint(table: TableId, request: Request) -> dict[str, Any]:
     """What a baseline that looks ahead would do."""
-    return await runs_of(request).ask(table, lambda run: run.hint())
+    run = await runs_of(request).copy(table)
+    return await asyncio.wrap_future(hall_of(request).room.slowly(run.hint))

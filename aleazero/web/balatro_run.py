@@ -7,6 +7,7 @@ Knows the simulator; nothing of HTTP.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from typing import Any
 
@@ -76,6 +77,12 @@ class BalatroRun:
         while kept and actions.A_TOGGLE <= kept[-1] < actions.A_PLAY_SELECTED:
             kept.pop()
         self.__dict__.update(BalatroRun(dataclasses.replace(self.saved, actions=tuple(kept))).__dict__)
+
+    def copy(self) -> BalatroRun:
+        """A run of its own: nothing that is done here is seen there."""
+        other = copy.copy(self)
+        other.batch = self.batch.copy()
+        return other
 
     def hint(self) -> dict[str, Any]:
         """What the baseline that looks ahead would do; the one that does not, where that would take minutes."""

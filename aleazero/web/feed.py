@@ -1,7 +1,7 @@
 """A run's reports as they come: files are read on from where they were left. Knows files and curves; nothing of HTTP.
 
 A run that goes back to a checkpoint cuts its reports back. A feed then begins anew, under another epoch, so that who
-has drawn the old ones can tell.
+has drawn the old ones can tell. So it does where there are too many: the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -70,8 +70,11 @@ class Feed:
                 record = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(record, dict) and len(self.records) < MOST_RECORDS:
+            if isinstance(record, dict):
                 self.records.append(record)
+        if len(self.records) > MOST_RECORDS:
+            self.epoch += 1
+            self.records = self.records[-(MOST_RECORDS * 3 // 4) :]  # not at every report
 
 
 class Watch:

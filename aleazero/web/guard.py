@@ -76,7 +76,7 @@ class Guard:
             return 401, "a token is needed: open the address that alea web has printed"
         if scope["type"] == "websocket" or scope["method"] not in _SAFE:
             origin = headers.get("origin")
-            foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+            foreign = origin is not None and _place_of(origin) != host.lower()
             if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
                 return 403, "another site cannot ask for this"
         return None
@@ -123,6 +123,14 @@ def _name_of(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return ""
+
+
+def _place_of(origin: str) -> str | None:
+    """Host and port; None where it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _token_in(headers: dict[str, str]) -> str:

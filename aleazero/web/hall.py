@@ -214,7 +214,8 @@ class Hall:
         for name in list(self._places):
             if len(self._places) <= IN_MEMORY:
                 return
-            if not self._places[name].thinking and name != place.name:
+            old = self._places[name]
+            if not old.thinking and not old.lock.locked() and old is not place:  # one that changes would be read twice
                 del self._places[name]
 
     async def _change(self, place: _Place, what: Callable[[Table], None]) -> None:

@@ -24,7 +24,7 @@ from aleazero.web.clock import Clock
 from aleazero.web.hall import Hall
 from aleazero.web.room import Room
 from aleazero.web.rules import playable
-from aleazero.web.sockets import watching
+from aleazero.web.sockets import not_there, watching
 from aleazero.web.table import HUMAN, NotNow, Record, Table
 from aleazero.web.thoughts import think
 
@@ -106,8 +106,7 @@ def strengths(name: str) -> list[dict[str, str]]:
     if bundled_folder(game):
         found.append(("bundled,search=none", "our network, without looking ahead"))
         found += [(f"bundled,sims={sims}", f"our network, {sims} simulations") for sims in (32, 200)]
-    quick = name != "connect_four" or importlib.util.find_spec("numba")  # plain Python would think for hours
-    if quick and exact_judge(game) is not None:
+    if name != "connect_four" and exact_judge(game) is not None:  # its first moves would take minutes
         found.append(("solver", "perfect play"))
     return [{"player": player, "name": words} for player, words in found]
 
@@ -259,7 +258,7 @@ async def live(socket: WebSocket, table: str) -> None:
     try:
         view = await hall.look(table)
     except AleaError as error:
-        await socket.close(4404, str(error)[:100])
+        await not_there(socket, str(error))
         return
     await socket.accept()
     async with watching(socket) as gone:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import functools
+import importlib.util
 import logging
 import re
 import threading
@@ -29,13 +30,15 @@ from jax import Array
 from aleazero.core.errors import AleaError, ConfigError, GameContractError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
+from aleazero.judges import Judge
 from aleazero.play.match import TurnPlayer
-from aleazero.players import AnyPlayer, make_player
+from aleazero.players import AnyPlayer, SolverPlayer, make_player
 from aleazero.web.rules import playable, rules_of
 
 BATCH = 16  # the larger of the two sizes
 MOST_PLAYERS = 12  # kept loaded
 MOST = {"sims": 2000, "nodes": 1_000_000, "depth": 20}  # that a visitor may ask for: others wait meanwhile
+FEWEST_STONES, FEWEST_STONES_PLAIN = 12, 28  # for Connect Four's solver, with Numba and without
 _ASKED = re.compile(r"\b(sims|nodes|depth)\s*=\s*(\d+)")
 _THREADS = "alea-room-"  # what their names begin with
 T = TypeVar("T")
@@ -98,6 +101,8 @@ class Room:
             if len(number) > 9 or int(number) > MOST[what]:
                 raise ConfigError(f"player {text!r}: {what} is {number[:12]}; here it is at most {MOST[what]}")
         made = make_player(text, playable(game), self._runs)
+        if game == "connect_four" and isinstance(made, SolverPlayer):
+            made = dataclasses.replace(made, judge=functools.partial(_soon, made.judge))
         with self._lock:
             self._players[key] = made
             while len(self._players) > MOST_PLAYERS:
@@ -193,6 +198,14 @@ def still_thinking(seconds: float = 1.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def _soon(judge: Judge, states: Any) -> np.ndarray:
+    """Values of Connect Four where they are found in about a second; ConfigError where not."""
+    fewest = FEWEST_STONES if importlib.util.find_spec("numba") else FEWEST_STONES_PLAIN
+    if ((np.asarray(states.board) >= 0).sum((1, 2)) < fewest).any():
+        raise ConfigError(f"the solver of Connect Four is asked here from {fewest} stones on: earlier it takes minutes")
+    return judge(states)
 
 
 def _answers(game: Game, player: AnyPlayer, requests: list[_Request], size: int) -> list[list[int]]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from fastapi import WebSocket, WebSocketDisconnect
 
+MOST_REASON = 120  # bytes; the protocol allows 123
 _LEFT = (WebSocketDisconnect, RuntimeError)
 
 
@@ -24,5 +25,12 @@ async def watching(socket: WebSocket) -> AsyncIterator[asyncio.Task[None]]:
 
 async def _until_gone(socket: WebSocket) -> None:
     with contextlib.suppress(*_LEFT):
-        while True:
-            await socket.receive_bytes()
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass
+
+
+async def not_there(socket: WebSocket, why: str) -> None:
+    """Says that there is nothing to look at; to one who was let in, for a browser tells nobody why it was refused."""
+    await socket.accept()
+    with contextlib.suppress(*_LEFT):
+        await socket.close(4404, why.encode()[:MOST_REASON].decode(errors="ignore"))

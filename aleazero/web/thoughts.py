@@ -31,7 +31,8 @@ def think(
 ) -> dict[str, Any]:
     """The best moves of the position at a table, best first; ConfigError where the player has no opinion.
 
-    Without `answers` nobody looks for those to whole turns, which is much to compile for a first hint.
+    Without `answers` nobody looks for those to whole turns, which is much to compile for a first hint, nor for those to
+    perfect moves.
     """
     if table.over or table.waits:
         raise ConfigError("there is nothing to play in this position: the turn or the game is over")
@@ -41,7 +42,7 @@ def think(
     if isinstance(player, NetworkPlayer):
         thought = _network(table, player, states)
     elif isinstance(player, SolverPlayer):
-        thought = _solver(table, player, states)
+        thought = _solver(table, player, states, answers)
     elif isinstance(player, StockfishPlayer):
         thought = _stockfish(table, player, count)
     elif isinstance(player, TurnNetworkPlayer | EnginePlayer):
@@ -116,11 +117,12 @@ def _network(table: Table, player: NetworkPlayer, states: Any) -> dict[str, Any]
     return {"value": value, "outcomes": outcomes, "chances": chances, "moves": moves, "kind": "search"}
 
 
-def _solver(table: Table, player: SolverPlayer, states: Any) -> dict[str, Any]:
+def _solver(table: Table, player: SolverPlayer, states: Any, answers: bool) -> dict[str, Any]:
     values = player.judge(jax.tree.map(np.asarray, states))[0]
     legal = sorted(table.rules.legal(table.state), key=lambda action: -values[action])
     moves = [_move(table.notation.format_action(table.state, a), [a], float(values[a])) for a in legal]
-    moves[0]["line"] = _perfect(table, player, table.rules.apply(table.state, legal[0]))
+    if answers:
+        moves[0]["line"] = _perfect(table, player, table.rules.apply(table.state, legal[0]))
     return {"value": moves[0]["value"], "outcomes": [], "chances": None, "moves": moves, "kind": "exact"}
 
 

@@ -21,7 +21,7 @@ from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
 from aleazero.models.build import Model
-from aleazero.players import AnyPlayer, NetworkPlayer, TurnNetworkPlayer
+from aleazero.players import MOST_SEARCHES, AnyPlayer, NetworkPlayer, TurnNetworkPlayer
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import ROOT, Tree
@@ -56,7 +56,7 @@ def lines(table: Table, tree: Tree) -> list[list[str]]:
     return [picture.line(edge) for edge in range(tree.children.shape[-1])]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=MOST_SEARCHES)
 def _grown(game: Game, model: Model, config: SearchConfig) -> Callable[..., tuple[Tree, SearchResult]]:
     search, knobs = build_search(game, config), make_knobs(config, gumbel_scale=0.0)
 

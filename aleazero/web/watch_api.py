@@ -22,7 +22,7 @@ from aleazero.web.faces import face_of
 from aleazero.web.feed import Watch, order, panels
 from aleazero.web.play_api import PROBLEMS
 from aleazero.web.rules import playable, rules_of
-from aleazero.web.sockets import watching
+from aleazero.web.sockets import not_there, watching
 
 router = APIRouter()
 RunName = Annotated[str, Path(min_length=1, max_length=128)]
@@ -89,9 +89,10 @@ async def curves(
 
     def look() -> dict[str, Any]:
         feed = watch.feed(watch.find(run))
-        first = since if feed.epoch == epoch and since <= len(feed.records) else 0
-        count = len(feed.records)
-        return {"epoch": feed.epoch, "first": first, "count": count, "panels": panels(feed.records[first:count])}
+        now, records = feed.epoch, feed.records
+        count = len(records)
+        first = since if now == epoch and since <= count else 0
+        return {"epoch": now, "first": first, "count": count, "panels": panels(records[first:count])}
 
     return await asyncio.to_thread(look)
 
@@ -174,7 +175,7 @@ async def live(socket: WebSocket, run: str) -> None:
     try:
         folder = await asyncio.to_thread(watch.find, run)
     except AleaError as error:
-        await socket.close(4404, str(error)[:100])
+        await not_there(socket, str(error))
         return
     await socket.accept()
     told: tuple[int, int] | None = None

@@ -1,6 +1,6 @@
 // Balatro: cards and jokers drawn by us, and how a score comes about, line by line.
 
-import { get, post } from "./api";
+import { get, post, type Refused } from "./api";
 import { h, say } from "./dom";
 import type { Page } from "./main";
 
@@ -38,13 +38,18 @@ export function balatroPage(name: string, wanted: string): Page {
   let id = name || (localStorage.getItem(KEPT) ?? "");
   const chosen = new Set<number>();
   let timer = 0;
+  let busy = false; // a second click before the answer is none
 
   async function act(path: string, body: unknown): Promise<void> {
+    if (busy) return;
+    busy = true;
     try {
       show(await post<Run>(path, body));
       trouble.textContent = "";
     } catch (error) {
       trouble.textContent = (error as Error).message;
+    } finally {
+      busy = false;
     }
   }
   const take = (what: string, action?: number) => act(`balatro/${id}/act`, { what, cards: [...chosen].sort((a, b) => a - b), action: action ?? null });
@@ -135,6 +140,11 @@ export function balatroPage(name: string, wanted: string): Page {
   if (wanted && !name) {
     seed.value = wanted.slice(0, 8).toUpperCase(); // a link only offers it: the run that is kept stays until a new one is wanted
     advice.textContent = "New run begins the run of this seed.";
-  } else if (id) get<Run>(`balatro/${id}`).then(show, () => localStorage.removeItem(KEPT));
+  } else if (id) {
+    get<Run>(`balatro/${id}`).then(show, (error: Refused) => {
+      if (name || error.status !== 404) trouble.textContent = error.message;
+      if (error.status === 404 && localStorage.getItem(KEPT) === id) localStorage.removeItem(KEPT);
+    });
+  }
   return { element, leave: () => clearTimeout(timer) };
 }

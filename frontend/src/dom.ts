@@ -32,6 +32,24 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
+/** Makes what is shown like `next`. Elements that stay keep the focus, and are open if they were. */
+export function renew(shown: Element, next: Element): void {
+  for (const name of shown.getAttributeNames()) if (name !== "open" && !next.hasAttribute(name)) shown.removeAttribute(name);
+  for (const name of next.getAttributeNames()) shown.setAttribute(name, next.getAttribute(name) ?? "");
+  if (shown instanceof HTMLInputElement && next instanceof HTMLInputElement) shown.checked = next.checked;
+  const old = [...shown.childNodes];
+  const fresh = [...next.childNodes];
+  fresh.forEach((node, place) => {
+    const was = old[place];
+    if (was instanceof Element && node instanceof Element && was.tagName === node.tagName) renew(was, node);
+    else if (was instanceof Text && node instanceof Text) {
+      if (was.data !== node.data) was.data = node.data;
+    } else if (was) was.replaceWith(node);
+    else shown.append(node);
+  });
+  for (const node of old.slice(fresh.length)) node.remove();
+}
+
 export function say(text: string): void {
   const place = document.getElementById("announce");
   if (place && place.textContent !== text) place.textContent = text;

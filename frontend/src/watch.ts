@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { get, listen, post } from "./api";
 import { draw } from "./boards";
-import { h, percent, signed } from "./dom";
+import { h, percent, renew, signed } from "./dom";
 import type { Page } from "./main";
 import { TITLES } from "./play";
 
@@ -73,21 +73,23 @@ export function runsPage(): Page {
       compare.hidden = runs.length < 2;
       const head = ["", "run", "game", "status", "step", "rows", "rating", "last report"];
       const rows = runs.map((run) => {
-        const tick = h("input", { type: "checkbox", "aria-label": `compare ${run.name}`, checked: chosen.has(run.name) });
-        tick.onchange = () => {
-          if (tick.checked) chosen.add(run.name);
-          else chosen.delete(run.name);
-          compare.disabled = chosen.size < 2;
-        };
+        const tick = h("input", { type: "checkbox", "aria-label": `compare ${run.name}`, "data-run": run.name, checked: chosen.has(run.name) });
         const age = run.age_seconds === null ? "–" : `${short.format(run.age_seconds)} s ago`;
         const cells = [run.game, run.status, short.format(run.step), short.format(run.rows), rating(run), age];
         return h("tr", {}, h("td", {}, tick), h("td", {}, h("a", { href: `#/watch/${encodeURIComponent(run.name)}` }, run.name)), ...cells.map((cell) => h("td", {}, cell)));
       });
-      place.replaceChildren(h("table", { class: "runs" }, h("thead", {}, h("tr", {}, ...head.map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, ...rows)));
+      const table = h("table", { class: "runs" }, h("thead", {}, h("tr", {}, ...head.map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, ...rows));
+      renew(place, h("div", { class: "scroll" }, table));
     } catch (error) {
       place.replaceChildren(h("p", { class: "trouble" }, (error as Error).message));
     }
   }
+  place.onchange = (event) => {
+    const tick = event.target as HTMLInputElement;
+    if (tick.checked) chosen.add(tick.dataset.run ?? "");
+    else chosen.delete(tick.dataset.run ?? "");
+    compare.disabled = chosen.size < 2;
+  };
   compare.onclick = () => {
     const [first, ...others] = [...chosen];
     location.hash = `#/watch/${encodeURIComponent(first)}?with=${encodeURIComponent(others.join(","))}`;
@@ -276,20 +278,20 @@ export function runPage(name: string, given: URLSearchParams): Page {
     try {
       const all = await Promise.all(names.map((one) => get<Whole>(path(one))));
       if (others.length) {
-        facts.replaceChildren(beside(all));
+        renew(facts, h("div", { class: "facts" }, beside(all)));
         return;
       }
       const run = all[0];
       const list = h("dl", {}, ...lines(run).flatMap(([key, words]) => [h("dt", {}, key), h("dd", { "data-fact": key }, words)]));
       const alarms = run.alarms.map((alarm) => h("p", { class: `alarm ${alarm.level}` }, `${alarm.name}: ${alarm.message} (${alarm.setting})`));
-      facts.replaceChildren(list, ...alarms, h("details", {}, h("summary", {}, "Settings"), h("pre", {}, run.settings)));
+      const settings = h("details", {}, h("summary", {}, "Settings"), h("pre", {}, run.settings));
+      renew(facts, h("div", { class: "facts" }, list, h("div", {}, ...alarms), settings));
       const running = run.status === "training" || run.status === "paused";
-      orders.replaceChildren(
-        ...(["pause", "resume", "stop"] as const).map((what) => {
-          const on = what === "pause" ? run.status === "training" : what === "resume" ? run.status === "paused" : running;
-          return h("button", { type: "button", disabled: !on, "data-do": what, onclick: () => void order(what) }, what[0].toUpperCase() + what.slice(1));
-        }),
-      );
+      const buttons = (["pause", "resume", "stop"] as const).map((what) => {
+        const on = what === "pause" ? run.status === "training" : what === "resume" ? run.status === "paused" : running;
+        return h("button", { type: "button", disabled: !on, "data-do": what, onclick: () => void order(what) }, what[0].toUpperCase() + what.slice(1));
+      });
+      renew(orders, h("div", { class: "buttons" }, ...buttons));
     } catch (error) {
       trouble.textContent = (error as Error).message;
     }

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,15 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[N
 
 
 # ---- answers
+
+
+@engines
+def test_threads_that_ask_at_once_get_their_own_answers(referee: GnubgProgram) -> None:
+    boards = [START, ONE_PLAY, NO_ENTRY]
+    alone = [referee.probabilities(board[None]) for board in boards]
+    with ThreadPoolExecutor(6) as pool:
+        found = pool.map(lambda board: referee.probabilities(board[None]), boards * 10)
+        np.testing.assert_array_equal(np.array(list(found)), np.array(alone * 10))
 
 
 @engines

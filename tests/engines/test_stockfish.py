@@ -7,13 +7,14 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import chess
 import pytest
 
 from aleazero.core.errors import ConfigError
-from aleazero.engines import EngineError
+from aleazero.engines import EngineError, stockfish
 from aleazero.engines.stockfish import DEBIAN_PLACE, Stockfish, Strength
 
 FENS = [
@@ -67,6 +68,28 @@ def test_lines_are_legal_ranked_and_say_their_chances() -> None:
         assert only.moves[0] == "a2a3"
         assert len(engine.lines(FENS[0], 1)) == 1
         assert engine.choose([FENS[1]]) == ["h5f7"]
+
+
+@needs_program
+def test_threads_that_ask_at_once_get_their_own_answers() -> None:
+    with Stockfish(Strength(nodes=300), timeout=5) as engine:
+        alone = [engine.choose([fen])[0] for fen in FENS]
+        lines = engine.lines(FENS[1], 3)
+        with ThreadPoolExecutor(8) as pool:
+            moves = pool.map(lambda fen: engine.choose([fen])[0], FENS * 8)
+            others = [pool.submit(engine.lines, FENS[1], 3) for _ in range(8)]
+            assert list(moves) == alone * 8
+            assert all(other.result() == lines for other in others)
+        assert len(engine.processes) == 1
+
+
+@needs_program
+def test_many_lines_at_a_great_depth_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stockfish, "MOST_NODES", 20_000)
+    with Stockfish(Strength(depth=20)) as engine:
+        began = time.monotonic()
+        assert len(engine.lines(FENS[0], 50)) == 20
+        assert time.monotonic() - began < 15
 
 
 @needs_program

@@ -83,3 +83,6 @@ def test_what_cannot_be_played_is_said():
         GymGame("Pendulum-v1")
     with pytest.raises(ConfigError, match="gym:CartPool-v1"):
         GymGame("CartPool-v1")
+    for name in ("nomodule:X-v0", "a:b:c", "no.module:X-v0"):
+        with pytest.raises(ConfigError, match=f"gym:{name}"):
+            GymGame(name)

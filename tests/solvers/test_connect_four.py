@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -169,6 +171,20 @@ def test_what_a_table_remembers_changes_nothing_but_the_time(middle):
     assert table.nodes - searched < searched / 2
     table.clear()
     assert not table.entries.any()
+
+
+def test_threads_share_a_table_and_others_go_on_meanwhile(middle):
+    pytest.importorskip("numba")
+    alone, table = solve_moves(middle), Table()
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: solve_moves(middle, table), range(4)):
+            np.testing.assert_array_equal(found, alone)
+        early, ticks = pool.submit(solve, boards_of([play("01234560")]), Table()), 0
+        while not early.done():
+            time.sleep(0.005)
+            ticks += 1
+    assert early.result() == [0]
+    assert ticks > 10
 
 
 def test_the_last_stone():

@@ -126,6 +126,15 @@ def test_what_is_wrong_is_said(client: httpx.Client, path: str, body: Any) -> No
     assert answer.json()["detail"]
 
 
+@pytest.mark.parametrize("name", ["gym:nomodule:X-v0", "gym:this:X-v0", "gym:unittest.__main__:X-v0"])
+@pytest.mark.parametrize("path", ["tables", "positions", "analyse", "tree", "review"])
+def test_no_name_of_a_game_imports_a_module(client: httpx.Client, path: str, name: str) -> None:
+    own = {"tables": {"seats": PERSON}, "review": {"text": "1. a1"}}
+    answer = client.post(f"/api/{path}", json={"game": name, **own.get(path, {"position": None})})
+    assert answer.status_code == 400, answer.text
+    assert "runs on the host" in answer.json()["detail"]
+
+
 def test_illegal_moves_are_refused_and_change_nothing(client: httpx.Client) -> None:
     view = begin(client, "chess")
     for body in ({"actions": [99]}, {"text": "e5"}, {"actions": [32767]}, {"actions": []}, {}):
@@ -151,7 +160,8 @@ def test_bodies_that_are_no_json_are_refused(client: httpx.Client, content: byte
 
 def test_another_origin_cannot_ask(server: Server, client: httpx.Client) -> None:
     body = {"game": "tictactoe", "seats": PERSON}
-    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+    origins = [{"Origin": origin} for origin in ("https://evil.example", "null", "http://[", "")]
+    for headers in (*origins, {"Sec-Fetch-Site": "cross-site"}):
         assert client.post("/api/tables", json=body, headers=headers).status_code == 403
     own = server.url.rstrip("/")
     assert client.post("/api/tables", json=body, headers={"Origin": own}).status_code == 201
@@ -178,15 +188,47 @@ def test_changes_are_told_at_once_to_all_who_look(server: Server, client: httpx.
             seen.append(json.loads(await asyncio.wait_for(socket.recv(), PATIENCE)))
             return seen
 
-    async def refused() -> None:
-        async with websockets.connect(address, origin="https://evil.example"):  # type: ignore[arg-type]
+    async def refused(origin: str) -> None:
+        async with websockets.connect(address, origin=origin):  # type: ignore[arg-type]
             pass
 
     first, second = asyncio.run(look())
     assert first["history"] == []
     assert second["history"][0]["name"] == "b2"
-    with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
-        asyncio.run(refused())
+    for origin in ("https://evil.example", "http://["):
+        with pytest.raises(websockets.exceptions.InvalidStatus, match="403"):
+            asyncio.run(refused(origin))
+
+
+@pytest.mark.parametrize("path", ["tables/AAAAAAAAAAAAAAAA/live", "runs/nothing/live", f"runs/{'%C3%A4' * 120}/live"])
+def test_who_looks_at_what_is_not_there_is_told_so(server: Server, path: str) -> None:
+    async def look() -> websockets.frames.Close | None:
+        async with websockets.connect(server.url.replace("http", "ws", 1) + f"api/{path}") as socket:
+            with pytest.raises(websockets.exceptions.ConnectionClosedError) as closed:
+                await asyncio.wait_for(socket.recv(), PATIENCE)
+            return closed.value.rcvd
+
+    closed = asyncio.run(look())
+    assert closed is not None
+    assert closed.code == 4404
+    assert closed.reason
+
+
+def test_what_a_visitor_says_on_a_socket_is_not_heard(server: Server, client: httpx.Client) -> None:
+    view = begin(client, "tictactoe")
+    before = server.log.read_text()
+
+    async def talk() -> list[dict[str, Any]]:
+        address = server.url.replace("http", "ws", 1) + f"api/tables/{view['id']}/live"
+        async with websockets.connect(address) as socket:
+            seen = [json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))]
+            for words in ("text", b"bytes", "text"):
+                await socket.send(words)
+            await asyncio.to_thread(client.post, f"/api/tables/{view['id']}/move", json={"text": "b2"})
+            return [*seen, json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))]
+
+    assert asyncio.run(talk())[1]["history"][0]["name"] == "b2"
+    assert server.log.read_text() == before  # nothing failed
 
 
 def test_a_server_that_was_killed_goes_on_with_its_games(tmp_path: Path) -> None:
@@ -386,6 +428,21 @@ def test_perfect_play_says_how_it_goes_on(client: httpx.Client) -> None:
     assert len({*moves, "a3", "b2", "c1"}) == 9
 
 
+def test_connect_four_is_solved_where_that_is_soon_done(client: httpx.Client) -> None:
+    games = {game["name"]: game for game in client.get("/api/games").json()["games"]}
+    assert "solver" not in [one["player"] for one in games["connect_four"]["players"]]
+    late = {"game": "connect_four", "position": "137127154673375617425463357241", "player": "solver"}
+    found = client.post("/api/analyse", json=late).json()
+    assert found["kind"] == "exact"
+    assert found["moves"][0]["line"]
+    refused = client.post("/api/analyse", json={**late, "position": "4"})
+    assert refused.status_code == 400
+    assert "stones" in refused.json()["detail"]
+    view = begin(client, "connect_four", position=late["position"])
+    hint = client.post(f"/api/hints/{view['id']}", json={"player": "solver"}).json()
+    assert (hint["value"], hint["moves"][0]["line"]) == (found["value"], [])  # a hint is soon there
+
+
 @needs_stockfish
 def test_chess_is_analysed_and_reviewed_by_stockfish(client: httpx.Client) -> None:
     mate_in_two = "6k1/5ppp/8/8/8/8/2r2PPP/1R4K1 w - - 0 1"
@@ -444,13 +501,16 @@ from aleazero.web.balatro_run import BalatroRun
 run = BalatroRun(SavedRun("ALEA1234"))
 run.act("act", [], next(offer["action"] for offer in run.view()["actions"] if offer["words"] == "select blind"))
 subset = [int(bits) for bits in actions.SUBSETS].index(0b1001)
-print(json.dumps([run.tell(actions.A_DISCARD + subset), run.view()["hand"]]))
+told, other, before = run.tell(actions.A_DISCARD + subset), run.copy(), run.view()
+run.act("discard", [7], None)
+print(json.dumps([told, before["hand"], other.view() == before != run.view()]))
 """
 
 
 def test_a_hint_names_the_cards_it_is_about() -> None:
     env = {**os.environ, "ALEA_BALATRO_PLAIN": "1"}  # to compile it would take longer than all tests here
     said = subprocess.run([sys.executable, "-c", TELL], env=env, capture_output=True, text=True, check=True)
-    told, cards = json.loads(said.stdout)
+    told, cards, apart = json.loads(said.stdout)
+    assert apart  # hints are thought of beside what is done meanwhile
     assert told["cards"] == [0, 3]
     assert told["words"] == f"discard {cards[0]['text']} {cards[3]['text']}"

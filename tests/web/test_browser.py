@@ -251,6 +251,28 @@ def test_a_phone_shows_everything(new_page: NewPage, server: Server, client: htt
     assert (lightness[0] < lightness[1]) == (scheme == "dark")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_in_colour_can_be_read(new_page: NewPage, server: Server, scheme: str) -> None:
+    page = new_page(color_scheme=scheme)
+    page.goto(server.url)
+    page.wait_for_selector("h1")
+    colour = """(name) => {
+      const word = Object.assign(document.createElement("span"), { className: name });
+      document.body.append(word);
+      return [getComputedStyle(word).color, getComputedStyle(document.body).backgroundColor];
+    }"""
+    for name in ("", "quiet", "trouble", "blunder", "mistake"):
+        dark, bright = sorted(brightness(one) for one in page.evaluate(colour, name))
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5, name
+
+
+def brightness(colour: str) -> float:
+    """The relative luminance of `rgb(r, g, b)`, as the guidelines for contrast define it."""
+    parts = [int(part) / 255 for part in colour[4:-1].split(",")]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> None:
     folder = server.folder / "runs" / "live"
     make_run(folder)
@@ -259,12 +281,17 @@ def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> N
     page.get_by_role("link", name="live").click()
     expect(page.locator("section.run")).to_have_attribute("data-reports", "12")
     expect(page.locator(".chart canvas").first).to_be_visible()
+    page.get_by_text("Settings").click()
+    expect(page.locator('[data-fact="step"]')).to_have_text("5")
     with (folder / "metrics.jsonl").open("a") as file:
         file.write(report(6))
     expect(page.locator("section.run")).to_have_attribute("data-reports", "14")
     legends = page.locator(".chart", has_text="Score").locator(".u-legend")
     expect(legends).to_contain_text("against random")
     expect(legends).not_to_contain_text("high")
+    expect(page.locator('[data-fact="step"]')).to_have_text("6")
+    expect(page.locator("details pre")).to_be_visible()  # what is opened stays open, and the focus where it is
+    expect(page.get_by_text("Settings")).to_be_focused()
     keep(page, "watch")
 
 
@@ -275,6 +302,11 @@ def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
     page.goto(f"{server.url}#/watch")
     for name in ("before", "after"):
         page.get_by_label(f"compare {name}").check()
+    make_run(server.folder / "runs" / "newest")
+    expect(page.get_by_label("compare newest")).to_be_visible()
+    for name in ("before", "after"):
+        expect(page.get_by_label(f"compare {name}")).to_be_checked()
+    expect(page.get_by_label("compare after")).to_be_focused()
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".facts thead th")).to_have_text(["before", "after"])
     expect(page.locator('td[data-fact="rating"]')).to_have_text(["60.0 % against random"] * 2)
@@ -400,14 +432,20 @@ def test_balatro_by_clicks_until_the_run_is_lost(new_page: NewPage, server: Serv
     expect(page.get_by_label("Seed")).to_have_value("ALEA1234")
     expect(page.locator(".balatro")).to_be_empty()
     assert page.evaluate("() => localStorage.getItem('alea.balatro')") == own
+    page.goto(f"{server.url}#/balatro/AAAAAAAAAAAAAAAA")
+    expect(page.locator(".trouble")).to_contain_text("there is no run")
+    assert page.evaluate("() => localStorage.getItem('alea.balatro')") == own
+    page.goto(f"{server.url}#/balatro?seed=alea1234")
     page.get_by_role("button", name="New run").click()
     page.get_by_role("button", name="select blind").click()
     expect(page.locator(".card")).to_have_count(8)
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()  # no card is chosen
     for place_number in (0, 3):
         page.locator(f'[data-card="{place_number}"]').click()
-    page.get_by_role("button", name="Play", exact=True).click()
+    page.get_by_role("button", name="Play", exact=True).dblclick()  # once is meant
     expect(page.locator(".account li").first).to_be_visible()
+    expect(page.locator(".balatro .status")).to_contain_text("hands 3")
+    expect(page.locator(".trouble")).to_be_empty()
     expect(page.locator(".tally")).to_contain_text(re.compile(r"\d+ . \d+ = \d+"))  # once all lines have come
     expect(page.locator("progress")).not_to_have_attribute("value", "0")
     keep(page, "balatro")

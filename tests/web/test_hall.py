@@ -166,3 +166,29 @@ def test_a_table_is_not_copied_in_the_middle_of_a_change(tmp_path: Path) -> None
             await acting
 
     asyncio.run(play())
+
+
+def test_a_table_that_changes_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.web.hall.IN_MEMORY", 1)
+
+    async def play() -> None:
+        async with opened(tmp_path) as (hall, _):
+            name = (await hall.open(Record("tictactoe", (HUMAN, HUMAN), 0)))["id"]
+            begun, go_on = threading.Event(), threading.Event()
+
+            def slowly(table: Table) -> None:
+                begun.set()
+                go_on.wait(PATIENCE)
+                move("b2")(table)
+
+            changing = asyncio.create_task(hall.act(name, slowly))
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            await hall.open(Record("tictactoe", (HUMAN, HUMAN), 1))
+            assert name in hall._places
+            seen = asyncio.create_task(hall.look(name))
+            await asyncio.sleep(0.05)
+            go_on.set()
+            await changing
+            assert [turn["name"] for turn in (await seen)["history"]] == ["b2"]
+
+    asyncio.run(play())

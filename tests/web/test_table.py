@@ -12,7 +12,7 @@ from aleazero.web.hall import forget_oldest
 from aleazero.web.room import BATCH, Room
 from aleazero.web.rules import playable, rules_of
 from aleazero.web.table import HUMAN, NotNow, Record, Table
-from tests.web.conftest import make_run
+from tests.web.conftest import make_run, report
 
 TWO = (HUMAN, HUMAN)
 
@@ -210,3 +210,16 @@ def test_reports_of_many_runs_do_not_fill_the_memory(tmp_path: Path, monkeypatch
     for run in watch.runs():
         assert len(watch.feed(run).records) == 12
     assert sum(len(feed.records) for feed in watch._feeds.values()) == 36  # the last one, and 24 of others
+
+
+def test_of_too_many_reports_the_newest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.web.feed.MOST_RECORDS", 20)
+    make_run(tmp_path / "long", reports=8)
+    watch = Watch([tmp_path])
+    feed = watch.feed(watch.find("long"))
+    assert (feed.epoch, len(feed.records)) == (0, 16)
+    with (tmp_path / "long" / "metrics.jsonl").open("a") as file:
+        file.writelines(report(step) for step in range(8, 12))
+    assert watch.feed(watch.find("long")) is feed
+    assert (feed.epoch, len(feed.records)) == (1, 15)  # who has drawn the others can tell
+    assert feed.records[-1]["step"] == 11
