@@ -491,8 +491,10 @@ def test_how_surprise_is_spread_costs_nothing() -> None:
     for name, surprise in (("even", even), ("small", 1e-6 * even), ("single", single)):
         ring = ring_of(surprise)
         jax.block_until_ready(take(ring, ReplayConfig(surprise=1.0), 1024, 0, 3, 4))
-        began = time.perf_counter()
-        for number in range(20):
+        each = []
+        for number in range(30):
+            began = time.perf_counter()
             jax.block_until_ready(take(ring, ReplayConfig(surprise=1.0), 1024, number, 3, 4))
-        seconds[name] = time.perf_counter() - began
+            each.append(time.perf_counter() - began)
+        seconds[name] = min(each)  # whatever else the machine does
     assert max(seconds["small"], seconds["single"]) < 4 * seconds["even"]

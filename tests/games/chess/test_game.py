@@ -221,6 +221,7 @@ def test_networks_see_pieces_where_their_moves_begin(text: str):
     assert {kind for _, _, kind in GAME.spec.moves} == {0, 1, 2, 3}
 
 
+@pytest.mark.usefixtures("quick_compile")
 def test_scattered_games_begin_anywhere_that_a_game_can_be():
     states = jax.jit(jax.vmap(GAME.starts["scattered"]))(jax.random.split(jax.random.key(0), 600))
     assert not np.asarray(states.terminated).any()
@@ -228,7 +229,7 @@ def test_scattered_games_begin_anywhere_that_a_game_can_be():
     boards = [chess.Board(GAME.notation.format_state(lane(states, i))) for i in range(600)]
     assert {board.status() & ~strange for board in boards} == {chess.STATUS_VALID}
     assert {board.turn for board in boards} == {True, False}
-    legal = np.asarray((batched("legal_list")(states) >= 0).sum(-1))
+    legal = np.asarray((jax.jit(jax.vmap(GAME.legal_list))(states) >= 0).sum(-1))
     assert legal.tolist() == [board.legal_moves.count() for board in boards]
     usual = sum(board == chess.Board() for board in boards)
     assert usual < 200

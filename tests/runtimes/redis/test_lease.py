@@ -76,9 +76,11 @@ def test_a_holder_elsewhere_is_given_the_time_of_its_lease(party: Party) -> None
 
 def test_a_holder_elsewhere_that_renews_it_is_alive(party: Party) -> None:
     put(party, host="elsewhere", pid=1, count=1)
-    threading.Timer(0.3, put, [party], {"host": "elsewhere", "pid": 1, "count": 2}).start()
+    renewal = threading.Timer(0.3, put, [party], {"host": "elsewhere", "pid": 1, "count": 2})
+    renewal.start()
     with pytest.raises(LeaseTaken, match="process 1 on elsewhere"):
         lease(party, 1.0).acquire()
+    renewal.join()  # or else it may find the server gone
 
 
 def test_one_that_slept_finds_that_it_lost_it(party: Party) -> None:
