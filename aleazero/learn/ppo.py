@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,7 @@ from aleazero.core.records import Fragment, Output, Weights
 from aleazero.core.schedule import Schedule
 from aleazero.core.scopes import part
 from aleazero.core.struct import struct
-from aleazero.learn.update import LearnConfig, LearnerState, make_optimiser
-
-T = TypeVar("T")
+from aleazero.learn.update import LearnConfig, LearnerState, cut, make_optimiser, summed
 
 _FASTER, _SLOWER = 1.5, 0.5  # what the penalty is multiplied by
 _FAR, _NEAR = 2.0, 0.5  # of the target, beyond which it is
@@ -298,17 +296,6 @@ def _pieces(config: PpoConfig, learn: LearnConfig, size: int) -> int:
     return next((pieces for pieces in range(wanted, size) if size % pieces == 0), size)
 
 
-def _summed(piece: Callable[[PpoRows], T], rows: PpoRows, pieces: int) -> T:
-    """What the pieces of a minibatch bring, added up; one after the other."""
-    if pieces == 1:
-        return piece(rows)
-    parts = jax.tree.map(lambda x: x.reshape(pieces, -1, *x.shape[1:]), rows)
-    like = jax.eval_shape(piece, jax.tree.map(lambda x: x[0], parts))
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
-    total, _ = jax.lax.scan(lambda total, part: (jax.tree.map(jnp.add, total, piece(part)), None), nothing, parts)
-    return total
-
-
 def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply, clone: bool = False) -> PpoUpdate:
     """All epochs of an iteration; the rows are drawn anew into minibatches for each. `clone`: a teacher played them."""
     optimiser, loss_function = make_optimiser(learn), clone_loss if clone else ppo_loss
@@ -335,7 +322,9 @@ def make_update(config: PpoConfig, learn: LearnConfig, apply: Apply, clone: bool
 
                 return jax.value_and_grad(loss_of, has_aux=True)(weights)
 
-            (loss, measures), gradient = _summed(piece, batch, _pieces(config, learn, size))
+            pieces = _pieces(config, learn, size)
+            found = piece(batch) if pieces == 1 else summed(piece, cut(batch, pieces))
+            (loss, measures), gradient = found
             norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
             step, adam = optimiser.update(gradient, adam, weights)
             return (jax.tree.map(lambda w, s: w - rate * s, weights, step), adam), (loss, measures, norm)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ from aleazero.core.schedule import Schedule
 from aleazero.core.scopes import part
 from aleazero.core.struct import struct
 from aleazero.learn.losses import Batch, Loss, Measures, count
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,15 +131,7 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
         if pieces == 1:
             value, measures, gradient = piece((rows, key))
         else:
-            parts = jax.tree.map(lambda x: x.reshape(pieces, -1, *x.shape[1:]), rows)
-
-            def add(total: Any, part: Any) -> tuple[Any, None]:
-                return jax.tree.map(jnp.add, total, piece(part)), None
-
-            keys = jax.random.split(key, pieces)
-            like = jax.eval_shape(piece, (jax.tree.map(lambda x: x[0], parts), keys[0]))
-            nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
-            (value, measures, gradient), _ = jax.lax.scan(add, nothing, (parts, keys))
+            value, measures, gradient = summed(piece, (cut(rows, pieces), jax.random.split(key, pieces)))
         norm = jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(gradient)))
         step, optimiser_state = optimiser.update(gradient, state.optimiser, state.weights)
         weights = jax.tree.map(lambda w, s: w - rate * s, state.weights, step)
@@ -145,6 +139,19 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
         return LearnerState(weights, average, optimiser_state), UpdateStats(value, measures, norm)
 
     return update
+
+
+def cut(rows: Any, pieces: int) -> Any:
+    """Rows `[N, ...]` as so many pieces `[pieces, N / pieces, ...]`."""
+    return jax.tree.map(lambda x: x.reshape(pieces, -1, *x.shape[1:]), rows)
+
+
+def summed(piece: Callable[[Any], T], parts: Any) -> T:
+    """What the pieces `[pieces, ...]` of a batch bring, added up; one after the other."""
+    like = jax.eval_shape(piece, jax.tree.map(lambda x: x[0], parts))
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), like)
+    total, _ = jax.lax.scan(lambda total, part: (jax.tree.map(jnp.add, total, piece(part)), None), nothing, parts)
+    return total
 
 
 def in_a_row(update: Update) -> Update:
