@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from aleazero.core.keys import Role, role_key
+from aleazero.core.records import Fragment
 from aleazero.learn.ppo import PpoStats, PpoUpdate
 from aleazero.learn.update import LearnerState
 from aleazero.replay.fifo import Fifo
@@ -77,8 +79,7 @@ class PpoLearner:
         fragment = self._source.take()
         if fragment is None:
             return []
-        # A copy on the device: the buffers are written again while it is learned from.
-        fragment = jax.block_until_ready(jax.device_put(fragment, may_alias=False))
+        fragment = _apart(fragment)
         rates = [self._rate(self.rows_trained + i * self._batch_size) for i in range(self._updates)]
         played = self._source.rows_before + self._source.rows_played
         weight = self._entropy(played)
@@ -93,3 +94,12 @@ class PpoLearner:
     def publish(self) -> None:
         """Makes the weights known as they are now: copies, because the next update reuses the memory."""
         self._weights.publish(self.steps, jax.tree.map(jnp.copy, self.state.average))
+
+
+def _apart(fragment: Fragment) -> Fragment:
+    """On the device, in memory of its own: who plays writes into the same buffers while it is learned from.
+
+    The copy is made here: `device_put` on a CPU shares a host array's memory, even when told not to (JAX 0.11).
+    """
+    host = jax.tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, fragment)
+    return jax.block_until_ready(jax.device_put(host))
