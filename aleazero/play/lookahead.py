@@ -1,10 +1,10 @@
 """Looking ahead in games for one with sampled chance: actions are tried in futures drawn anew, and the best is played.
 
-The root is Gumbel's (Danihelka et al. 2022): candidates are drawn without replacement, and halved in rounds. Each trial
-takes the position with a *fresh random stream* (`HostGame.reseed`), plays the candidate and then the policy for some
-decisions, and ends with the network's value; its futures are never the one that the game will have. All candidates
-of a lane meet the same futures, so that luck does not choose between them. Knows the contract of host games, a
-network's signature and what decisions are paid; no rules.
+The root is Gumbel's (Danihelka et al. 2022) without its noise, which is for training: the likeliest actions are tried,
+and halved in rounds. Each trial takes the position with a *fresh random stream* (`HostGame.reseed`), plays the
+candidate and then what the policy likes best for some decisions, and ends with the network's value; its futures are
+never the one that the game will have. All candidates of a lane meet the same futures, so that luck does not choose
+between them. Knows the contract of host games, a network's signature and what decisions are paid; no rules.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from aleazero.play.past import Past
 from aleazero.play.rewards import RewardConfig, pay
 
 _VISIT, _SCALE = 50.0, 0.1  # of the paper's transform of values: what a visit adds, and the scale
+_LEAST = 1.0  # points between the best and the worst: where there are fewer, few futures cannot tell them apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,19 +76,19 @@ class Looking:
         seen = self.game.observe(states)
         logits = np.where(legal, logits_of(self.evaluate, self.weights, past.beside(seen)), -np.inf)
         past.add(seen)
-        noisy = logits + rng.gumbel(size=legal.shape)
-        tried = np.argsort(-noisy, axis=1)[:, :width]  # [B, M], the likeliest first
-        prior = np.take_along_axis(noisy, tried, 1)
-        open_ = np.isfinite(prior)
+        tried = np.argsort(-logits, axis=1, kind="stable")[:, :width]  # [B, M], the likeliest first
+        prior = np.take_along_axis(logits, tried, 1)
+        open_ = np.isfinite(prior) & (legal.sum(1, keepdims=True) > 1)  # nobody looks ahead at the only action
+        if not open_.any():
+            return tried[:, 0]
         total, visits = np.zeros(prior.shape), np.zeros(prior.shape)
         samples, left = self.config.samples, width
         while True:
             lane, place = np.nonzero(open_)
             # The same seeds for all candidates of a lane.
             seeds = rng.integers(0, 2**63, (lanes, samples), np.uint64)[lane]
-            worth = self._try(
-                states, past, np.repeat(lane, samples), np.repeat(tried[lane, place], samples), seeds.ravel(), rng
-            )
+            trials = np.repeat(lane, samples), np.repeat(tried[lane, place], samples), seeds.ravel()
+            worth = self._try(states, past, *trials)
             total[lane, place] += worth.reshape(-1, samples).sum(1)
             visits[lane, place] += samples
             score = self._score(prior, total, visits, open_)
@@ -98,22 +99,14 @@ class Looking:
             open_ &= rank < left
 
     def _score(self, prior: np.ndarray, total: np.ndarray, visits: np.ndarray, open_: np.ndarray) -> np.ndarray:
-        """The root's score: prior with its noise, and values between the lane's least and most."""
+        """The root's score: prior, and values between the lane's least and most."""
         value = total / np.maximum(visits, 1)
         least = np.where(visits > 0, value, np.inf).min(1, keepdims=True)
         most = np.where(visits > 0, value, -np.inf).max(1, keepdims=True)
-        shown = (value - least) / np.maximum(most - least, 1e-8)
+        shown = (value - least) / np.maximum(most - least, _LEAST)
         return np.where(open_, prior + (_VISIT + visits.max(1, keepdims=True)) * _SCALE * shown, -np.inf)
 
-    def _try(
-        self,
-        states: Any,
-        past: Past,
-        lanes: np.ndarray,
-        actions: np.ndarray,
-        seeds: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
+    def _try(self, states: Any, past: Past, lanes: np.ndarray, actions: np.ndarray, seeds: np.ndarray) -> np.ndarray:
         """What each action brings in one future, `[n]`."""
         game, past = self.game, past.take(lanes)
         now = game.reseed(game.take(states, lanes), seeds)
@@ -130,7 +123,6 @@ class Looking:
             seen = game.observe(now)
             logits = logits_of(self.evaluate, self.weights, past.beside(seen))
             past.add(seen)
-            noise = rng.gumbel(size=(1, logits.shape[1]))  # one draw for all: candidates differ by what they are
-            actions = np.where(game.legal_actions(now), logits + noise, -np.inf).argmax(1)
+            actions = np.where(game.legal_actions(now), logits, -np.inf).argmax(1)
         rest = values_of(self.evaluate, self.weights, past.beside(game.observe(now)))
         return brought + np.where(over, 0.0, factor * rest)

@@ -93,6 +93,29 @@ def test_looking_ahead_beats_a_policy_that_knows_nothing():
     assert play_alone(Climb(), player.choose, seeds).points.tolist() == [1.0] * 64
 
 
+def test_luck_in_few_futures_does_not_overrule_the_policy():
+    """Both bets are worth the same; the policy prefers the first."""
+
+    def prefers(weights, observation):
+        count = observation.shape[0]
+        return Prediction(jnp.tile(jnp.array([[-20.0, 4.0, 0.0]]), (count, 1)), jnp.zeros(count))
+
+    player = Looking(Casino(), prefers, (), RewardConfig(), 1.0, LookAhead(samples=16))
+    chosen = player.choose(Casino().init_batch(np.arange(200, dtype=np.uint64)), 0)
+    assert (chosen == 1).mean() > 0.95
+
+
+def test_nobody_looks_ahead_at_the_only_action():
+    class OneWay(Casino):
+        def legal_actions(self, states):
+            return ~states.over[:, None] & (np.arange(3) == 2)[None]
+
+        def reseed(self, states, seeds):
+            raise AssertionError("there is nothing to choose")
+
+    assert looking(OneWay(), 3).choose(OneWay().init_batch(np.arange(4, dtype=np.uint64)), 0).tolist() == [2] * 4
+
+
 def test_games_that_are_over_are_left_alone():
     game = Casino()
     states = game.step_batch(
