@@ -99,7 +99,8 @@ class PpoLearner:
 def _apart(fragment: Fragment) -> Fragment:
     """On the device, in memory of its own: who plays writes into the same buffers while it is learned from.
 
-    The copy is made here: `device_put` on a CPU shares a host array's memory, even when told not to (JAX 0.11).
+    On a CPU the copy is made here: `device_put` shares a host array's memory there, even when told not to (JAX 0.11).
     """
-    host = jax.tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, fragment)
-    return jax.block_until_ready(jax.device_put(host))
+    if jax.default_backend() == "cpu":
+        fragment = jax.tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, fragment)
+    return jax.block_until_ready(jax.device_put(fragment))
