@@ -118,7 +118,9 @@ class Search:
         if self.plan.fused:
             from aleazero.search import kernels  # not every JAX has the compiler that they need
 
-            there, parent, edge, child = kernels.descend(tree, self._dues(tree, knobs), interpret=self.plan.interpreted)
+            there, parent, edge, child = kernels.descend(
+                tree, self._dues(tree, knobs), self.plan.config.least_range, interpret=self.plan.interpreted
+            )
             none = jnp.zeros((0, *parent.shape), jnp.int32)
             return make_leaves(self.plan, tree, there, parent, edge, jnp.maximum(-child, 0), none, jnp.int32(0))
         there, edge, child = self._set_out(tree, knobs)
@@ -163,7 +165,7 @@ class Search:
             edge = tree.next_edge[ROOT][None]
             return jnp.ones(edge.shape, bool), edge, tree.next_child[ROOT][None]
         root = view(tree, jnp.full(tree.words.shape, ROOT, jnp.int32))
-        edges, there = gumbel.take_edges(root, tree.root_bonus, list(dues))
+        edges, there = gumbel.take_edges(root, tree.root_bonus, list(dues), self.plan.config.least_range)
         children = [jnp.where(goes, edge_of(root.children, edge), 0) for edge, goes in zip(edges, there, strict=True)]
         return jnp.stack(there), jnp.stack(edges), jnp.stack(children)
 
@@ -294,7 +296,8 @@ class Search:
 
     def _score(self, node: NodeView, exploration: Array) -> Array:
         """`[*, E]`: the edge with the greatest is followed, away from a Gumbel root."""
-        return gumbel.score(node) if self.plan.config.kind == "gumbel" else puct.score(node, exploration)
+        config = self.plan.config
+        return gumbel.score(node, config.least_range) if config.kind == "gumbel" else puct.score(node, exploration)
 
     def choose_at_root(self, tree: Tree, knobs: Knobs) -> Tree:
         """Lets the root choose its next edge; needed whenever its priors change. A Gumbel root chooses each time."""
@@ -333,8 +336,9 @@ class Search:
         """What the tree says of its roots."""
         root = view(tree, jnp.full(tree.words.shape, ROOT, jnp.int32))
         if self.plan.config.kind == "gumbel":
-            policy = gumbel.improved_policy(root)
-            edge = gumbel.greatest(gumbel.best_score(root, tree.root_bonus))
+            least = self.plan.config.least_range
+            policy = gumbel.improved_policy(root, least)
+            edge = gumbel.greatest(gumbel.best_score(root, tree.root_bonus, least))
         else:
             policy = puct.policy(root)
             edge = puct.choose(tree.action_words, policy, root.priors, knobs.temperature)

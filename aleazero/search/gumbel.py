@@ -3,7 +3,8 @@
 The root draws actions without replacement by Gumbel noise and halves them in rounds (sequential halving); other nodes
 follow the improved policy deterministically (section 5); the policy target is the improved policy over completed
 Q-values (appendix D). The same numbers as mctx's `gumbel_muzero_policy` on the same inputs; the visit schedule is a
-formula here, so that the budget can change without recompiling.
+formula here, so that the budget can change without recompiling. Where a node's values lie closer together than `least`
+they are not stretched to the whole scale (`SearchConfig.least_range`).
 Knows no game and no network.
 """
 
@@ -21,11 +22,12 @@ from aleazero.search.tree import PAD, NodeView, edge_of
 VALUE_SCALE = 0.1
 MAX_VISIT_INIT = 50.0
 _TINY = 1e-30
+_NO_RANGE = 1e-8
 
 
-def score(node: NodeView) -> Array:
+def score(node: NodeView, least: float) -> Array:
     """`[*, E]` away from the root: follow the edge that lags furthest behind the improved policy."""
-    lag = improved_policy(node) - node.visits / (1.0 + node.visits.sum(-1, keepdims=True))
+    lag = improved_policy(node, least) - node.visits / (1.0 + node.visits.sum(-1, keepdims=True))
     return jnp.where(node.priors >= 0, lag, -jnp.inf)
 
 
@@ -45,19 +47,19 @@ def due_visits(priors: Array, simulation: Array, knobs: Knobs, in_flight: int) -
     return jnp.stack(dues)
 
 
-def take_edges(root: NodeView, gumbel: Array, dues: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+def take_edges(root: NodeView, gumbel: Array, dues: Sequence[Array], least: float) -> tuple[list[Array], list[Array]]:
     """The edges that descents in flight take from the root, all different, and whether each sets out; `[B]` each.
 
     A round visits each of its edges once, and what one visit brings changes nothing below the others: their order does
     not matter, and two descents at a time find what one after the other would. Only where a round ends between them
     does the second one choose without knowing what the first will bring. One that does not set out has its edge.
     """
-    scores = root_score(root, gumbel, dues[0])
+    scores = root_score(root, gumbel, dues[0], least)
     edges, sets_out = [greatest(scores)], [dues[0] >= 0]
     places = lax.broadcasted_iota(jnp.int32, root.priors.shape, root.priors.ndim - 1)
     pending = places == edges[0][:, None]
     for due in dues[1:]:
-        scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due))
+        scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due, least))
         goes = (scores.max(-1) > -jnp.inf) & (due >= 0)
         edge = jnp.where(goes, greatest(scores), edges[0])
         edges.append(edge)
@@ -72,21 +74,21 @@ def greatest(scores: Array) -> Array:
     return jnp.min(jnp.where(scores == jnp.max(scores, -1, keepdims=True), edge, scores.shape[-1] - 1), -1)
 
 
-def root_score(root: NodeView, gumbel: Array, due: Array) -> Array:
+def root_score(root: NodeView, gumbel: Array, due: Array, least: float) -> Array:
     """`[B, E]` at the root: among the edges visited `due` times, the most promising."""
     logits = jnp.log(jnp.maximum(root.priors, _TINY))
-    promise = gumbel + logits + _transformed_values(root)[0]
+    promise = gumbel + logits + _transformed_values(root, least)[0]
     return jnp.where((root.priors >= 0) & (root.visits == due[:, None]), promise, -jnp.inf)
 
 
-def best_score(root: NodeView, gumbel: Array) -> Array:
+def best_score(root: NodeView, gumbel: Array, least: float) -> Array:
     """`[B, E]` when all is done: among the most visited edges, the most promising. Its argmax is the move."""
-    return root_score(root, gumbel, root.visits.max(-1))
+    return root_score(root, gumbel, root.visits.max(-1), least)
 
 
-def improved_policy(node: NodeView) -> Array:
+def improved_policy(node: NodeView, least: float) -> Array:
     """`[*, E]`: softmax of the logits plus the transformed completed Q-values; the policy target at the root."""
-    gain, highest = _transformed_values(node)
+    gain, highest = _transformed_values(node, least)
     weights = jnp.maximum(node.priors, 0.0) * jnp.exp(gain - highest)
     return weights / weights.sum(-1, keepdims=True)
 
@@ -121,10 +123,10 @@ def _phase_widths(num_edges: int) -> np.ndarray:
     return np.stack(widths, -1).astype(np.int32)
 
 
-def _transformed_values(node: NodeView) -> tuple[Array, Array]:
+def _transformed_values(node: NodeView, least: float) -> tuple[Array, Array]:
     """sigma(completed Q), eq. 8 with eq. 33, `[*, E]`, and its maximum `[*, 1]`.
 
-    Unvisited edges get the mixed value; all are rescaled to 0..1.
+    Unvisited edges get the mixed value; all are rescaled to 0..1, or to less where they lie within `least`.
     """
     visited = node.visits > 0
     priors = jnp.where(visited, jnp.maximum(node.priors, _TINY), 0.0)
@@ -136,5 +138,9 @@ def _transformed_values(node: NodeView) -> tuple[Array, Array]:
     real = node.priors > PAD
     low = jnp.where(real, completed, jnp.inf).min(-1, keepdims=True)
     high = jnp.where(real, completed, -jnp.inf).max(-1, keepdims=True)
-    scale = (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True)) * VALUE_SCALE / jnp.maximum(high - low, 1e-8)
+    scale = (
+        (MAX_VISIT_INIT + node.visits.max(-1, keepdims=True))
+        * VALUE_SCALE
+        / jnp.maximum(high - low, max(least, _NO_RANGE))
+    )
     return scale * (completed - low), scale * (high - low)

@@ -34,7 +34,7 @@ _Carry = tuple[Array, _Edges, Array, Array, Array, Array, Array]
 _LANES = 2  # of a program: one warp. Measured: fewer leave threads idle, more wait for the deepest of them
 
 
-def descend(tree: Tree, dues: Array | None, *, interpret: bool) -> tuple[Array, Array, Array, Array]:
+def descend(tree: Tree, dues: Array | None, least: float, *, interpret: bool) -> tuple[Array, Array, Array, Array]:
     """Whether walks set out, and where they end: the last node, its edge and what that leads to, `[K, B]` each.
 
     They follow the edges that nodes remember; with `dues` `[K, B]` the root chooses by what is due, for K at a time.
@@ -48,7 +48,7 @@ def descend(tree: Tree, dues: Array | None, *, interpret: bool) -> tuple[Array, 
     arrays: dict[str, Array] = {"next_edge": tree.next_edge, "next_child": tree.next_child}
     if dues is not None:
         arrays |= _looked_at(tree) | {"bonus": tree.root_bonus, "dues": dues, "width": tree.high - tree.low}
-    kernel = functools.partial(_descend, flights, tuple(arrays), tree.children.shape)
+    kernel = functools.partial(_descend, flights, least, tuple(arrays), tree.children.shape)
     out = [jax.ShapeDtypeStruct((flights * num_lanes,), jnp.int32)] * 4  # type: ignore[no-untyped-call]
     found = _call(kernel, out, arrays, {}, num_lanes, interpret)
     there, parent, edge, child = (array.reshape(flights, num_lanes) for array in found)
@@ -112,7 +112,7 @@ def _looked_at(tree: Tree) -> dict[str, Array]:
 # ---- inside the kernels: values are [L] or [L, E'], E' the edges filled up to a power of two
 
 
-def _descend(flights: int, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
+def _descend(flights: int, least: float, names: tuple[str, ...], shape: tuple[int, ...], *refs: Any) -> None:
     of = dict(zip(names, refs, strict=False))
     _, num_lanes, _ = shape
     lane, here = _lanes(num_lanes)
@@ -124,7 +124,7 @@ def _descend(flights: int, names: tuple[str, ...], shape: tuple[int, ...], *refs
         root = _look(of, shape, node, lane, here, _edges(of, shape, node, lane, here), None)
         bonus = _load(of["bonus"], *_row(lane, shape, here), 0.0)
         dues = [_load(of["dues"], k * num_lanes + lane, here, 0) for k in range(flights)]
-        edges, there = gumbel.take_edges(root, bonus, dues)
+        edges, there = gumbel.take_edges(root, bonus, dues, least)
         children = [jnp.where(goes, _at(root.children, edge), 0) for edge, goes in zip(edges, there, strict=True)]
     for k in range(flights):
         found = there[k].astype(jnp.int32), *_walk(of, num_lanes, lane, edges[k], children[k])

@@ -30,6 +30,9 @@ class SearchConfig:
     chance: Literal["sampled", "exact", "afterstate"] = "sampled"
     chance_draw: Literal["quota", "random"] = "quota"  # visits follow the probabilities evenly, or independently
     in_flight: int = 1  # Gumbel: descents at a time, to different moves of the root; their leaves are judged together
+    # Gumbel: values of a node that lie within this of one another, of the 2 from loss to win, are not told apart as if
+    # they were further: or else what an untrained network happens to say is a sharp target. 0: always the whole scale.
+    least_range: float = 0.0
     reuse: bool = False  # keep the subtree of the move played (PUCT only)
     max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
     # A simulation's walks as GPU kernels: nowhere; where there is a GPU; anywhere, by an interpreter, to test them.
@@ -59,6 +62,10 @@ class SearchConfig:
             found.append(f"in_flight is {self.in_flight}; allowed: 1, 2")
         elif self.in_flight == 2 and (self.kind != "gumbel" or self.chance == "exact"):
             found.append("in_flight 2 needs kind 'gumbel', whose root visits moves in turn, and chance not 'exact'")
+        if not 0 <= self.least_range <= 2:
+            found.append(f"least_range is {self.least_range}; it must be in 0..2")
+        elif self.least_range and self.kind != "gumbel":
+            found.append(f"least_range is {self.least_range}; it is for kind 'gumbel', not {self.kind!r}")
         if self.reuse and self.kind != "puct":
             found.append(f"reuse needs kind 'puct'; a {self.kind} root starts from no visits")
         if self.max_nodes is not None and not self.reuse:

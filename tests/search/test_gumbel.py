@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mctx._src.seq_halving import get_sequence_of_considered_visits
 
+from aleazero.core.errors import ConfigError
 from aleazero.doctor.evaluators import IGNORANT
-from aleazero.search.gumbel import halving_visit
+from aleazero.search.gumbel import halving_visit, improved_policy
+from aleazero.search.settings import SearchConfig
+from aleazero.search.tree import NodeView
 from tests.search.support import patient, positions, states_of
 
 schedule = jax.jit(
@@ -65,3 +68,28 @@ def test_a_root_with_one_move_is_searched_half_as_far_with_two_in_flight() -> No
     _, _, result = patient("tictactoe").run(states, 8, kind="gumbel", in_flight=2)
     assert np.asarray(result.visits).sum(-1).tolist() == [4]
     assert np.asarray(result.action).tolist() == [8]
+
+
+def _node(*values: float) -> NodeView:
+    """Its edges are alike but for their values; ten visits each."""
+    count = len(values)
+    one, many = jnp.zeros(1), jnp.full((1, count), 10.0)
+    priors = jnp.full((1, count), 1 / count)
+    return NodeView(
+        jnp.ones((1, count), jnp.int32), priors, many, jnp.asarray([values]), one, one, one, one, one.astype(bool)
+    )
+
+
+def test_values_that_hardly_differ_are_not_stretched_where_that_is_asked() -> None:
+    """The paper's scale for games with outcomes, (50 + visits) x Q from 0 to 1, is that of a least range of 0.2."""
+    near, far = _node(0.50, 0.51), _node(-0.5, 0.5)
+    sharp, mild = (np.asarray(improved_policy(near, least))[0] for least in (0.0, 0.2))
+    np.testing.assert_allclose(np.log(sharp[1] / sharp[0]), 6.0, rtol=1e-3)
+    np.testing.assert_allclose(np.log(mild[1] / mild[0]), 60 * 0.01 / 2, rtol=1e-3)
+    np.testing.assert_array_equal(improved_policy(far, 0.0), improved_policy(far, 0.2))
+
+
+@pytest.mark.parametrize(("setting", "wrong"), [({"least_range": 3.0}, "0..2"), ({"least_range": 0.1}, "gumbel")])
+def test_a_least_range_that_means_nothing_is_refused(setting: dict[str, float], wrong: str) -> None:
+    with pytest.raises(ConfigError, match=wrong):
+        SearchConfig(kind="puct", **setting).check(patient("tictactoe").game.spec)
