@@ -51,8 +51,13 @@ class Crew:
     space: str  # the namespace of all their names
     players: list[Any]
     server: Any  # None: players ask their own networks
-    gpu: bool  # whether the learner has a share of one
+    gpu: bool  # whether the learner and the server have their shares of one
     server_name: str | None = None
+
+    @property
+    def asks(self) -> tuple[str, str] | None:
+        """Where the server is found: its name and its namespace, for another one may have them later."""
+        return None if self.server_name is None else (self.server_name, self.space)
 
 
 def space_of(folder: RunFolder) -> str:
@@ -83,13 +88,13 @@ def start_crew(config: RunConfig, space: str, new: bool) -> Crew:
         runtime_env={"env_vars": ONE_CORE},
     )(Player)
     first = 0 if new and settings.lock_step else None  # the games of a local run
+    crew = Crew(space, [], server, gpu, name)
     # The server by name: a handle among the arguments of an actor that may be started again is not safe with Ray.
-    asks = (name, space) if name else None
-    players = [
-        actor.options(**stays, name=each).remote(text, settings.groups, first, asks, settings.linger_seconds)
+    crew.players.extend(
+        actor.options(**stays, name=each).remote(text, settings.groups, first, crew.asks, settings.linger_seconds)
         for each in names
-    ]
-    return Crew(space, players, server, gpu, name)
+    )
+    return crew
 
 
 def regroup(crew: Crew, config: RunConfig) -> Crew:
