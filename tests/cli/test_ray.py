@@ -24,9 +24,9 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import run_targets
 from aleazero.runtimes.ray.cluster import has_page
 from aleazero.runtimes.ray.nodes import stop_all
-from tests.runtimes.support import TINY, programs  # noqa: F401 - fixture
+from tests.runtimes.support import TINY, newest, programs  # noqa: F401 - fixture
 
-SECONDS = 150.0
+SECONDS = 300.0  # for a command, on a busy machine
 QUICKLY = 25.0  # for what is wrong to be said, on a busy machine
 
 
@@ -181,6 +181,20 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
     client = connect(local_uri(head.home / "runs"))
     (kept,) = client.search_runs([each.experiment_id for each in client.search_experiments()])  # of both drivers
     assert (kept.data.tags["run"], kept.data.metrics["ray/players"]) == ("it", 2.0)
+
+
+def test_in_lock_step_the_command_learns_what_it_learns_without_ray(machines: list[Machine]) -> None:
+    """On two cores each has 32 games; a product of 64 rows of 256 numbers would not have the same last bits."""
+    sets = (*TINY, "selfplay.num_games=64", "model.width=256", "replay.capacity_rows=4096", "ray.lock_step=true")
+    words = ("train", "tictactoe", *(word for each in sets for word in ("--set", each)), "--name", "it", "--json")
+    ways = ((), ("--runtime", "ray", "--ray.local", "true"))
+    begun = [machine.begin(*words, *way) for machine, way in zip(machines, ways, strict=True)]
+    assert [finish(process)["status"] for process in begun] == ["done", "done"]
+    plain, far = (newest(RunFolder(machine.home / "runs/it")) for machine in machines)
+    assert plain.step == far.step > 0
+    for name in plain.arrays:
+        if not name.startswith("games"):  # which are the player's
+            assert plain.arrays[name].tobytes() == far.arrays[name].tobytes(), name
 
 
 def statuses(folder: RunFolder) -> list[str]:
