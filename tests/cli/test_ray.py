@@ -24,9 +24,9 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import run_targets
 from aleazero.runtimes.ray.cluster import has_page
 from aleazero.runtimes.ray.nodes import stop_all
-from tests.runtimes.support import TINY, programs  # noqa: F401 - fixture
+from tests.runtimes.support import TINY, newest, programs  # noqa: F401 - fixture
 
-SECONDS = 150.0
+SECONDS = 300.0  # for a command, on a busy machine
 QUICKLY = 25.0  # for what is wrong to be said, on a busy machine
 
 
@@ -103,7 +103,7 @@ def test_two_machines_become_a_cluster_that_trains(
     started = head.alea("ray", "head", *ports, *small, "--spill-dir", head.home)
     assert started["join"] == f"alea ray worker --address 127.0.0.1:{port}"
     assert started["dashboard"] == (f"http://127.0.0.1:{dashboard}" if has_page() else "")
-    join = started["join"].split()[1:]
+    join = [*started["join"].split()[1:], "--worker-ports", f"{first + 100}-{first + 199}"]
     token = worker.home / ".ray" / "auth_token"
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))  # for commands that end before they ask anybody
     assert run(["ray", "head", "--port", str(port)]) == 2
@@ -116,31 +116,35 @@ def test_two_machines_become_a_cluster_that_trains(
     assert "does not take this machine's token" in worker.alea(*join, fails=True)
     assert time.monotonic() - began < QUICKLY
     token.write_text(Path(started["token_file"]).read_text())
-    worker.alea(*join, "--worker-ports", f"{first + 100}-{first + 199}", *small)
+    worker.alea(*join, *small)
 
     seen = head.alea("ray", "status", "--address", f"127.0.0.1:{port}", "--json")
     assert [node["alive"] for node in seen["nodes"]] == [True, True]
     assert seen["all"]["CPU"] == 2
     a_driver_is_killed_and_another_one_finds_the_players(head, port)
+    match = head.begin("eval", "quoridor", "--player", "run:it", "--opponent", "shortest", "--games", "2", "--json")
     stopped = worker.alea("ray", "stop", "--json")["stopped"]
     assert [node["role"] for node in stopped] == ["worker"]
     assert [node["role"] for node in head.alea("ray", "stop", "--json")["stopped"]] == ["head"]
+    rated = finish(match)
+    assert (rated["player"], rated["opponent"], rated["games"]) == ("run:it", "shortest", 2)
     assert run(join) == 1
     assert "nothing answers at" in capsys.readouterr().err
 
 
 def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: int) -> None:
-    """With every sink of this machine, and the verbs of `alea runs`."""
+    """With an inference server, every sink of this machine, and the verbs of `alea runs`."""
     folder = RunFolder(head.home / "runs/it")
     name = ("it", "--runs", str(head.home / "runs"))
     sets = (
-        *(*TINY, "total_rows=1e8", "replay.capacity_rows=4096", "checkpoint.every_rows=1280"),
+        *(*TINY, "total_rows=1e8", "replay.capacity_rows=8192", "checkpoint.every_rows=1280"),
         "search.kind=direct",  # it compiles faster
         *("observe.tensorboard=true", "observe.prometheus=true", "observe.metrics_port=0", "observe.mlflow=local"),
     )
     driver = head.begin(
-        *("train", "tictactoe", "--preset", "quick", *(word for each in sets for word in ("--set", each))),
-        *("--runtime", "ray", "--ray.address", f"127.0.0.1:{port}", "--ray.workers", "2", "--name", "it", "--json"),
+        *("train", "quoridor", "--preset", "quick", *(word for each in sets for word in ("--set", each))),
+        *("--runtime", "ray", "--ray.address", f"127.0.0.1:{port}", "--ray.inference", "server"),
+        *("--ray.workers", "2", "--name", "it", "--json"),
     )
 
     def sources() -> set[int]:
@@ -163,8 +167,8 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
     try:
         resumed = eventually(lambda: second.poll() is not None or statuses(folder).count("resumed"), "resumed run")
         assert second.poll() is None, second.communicate()
-        rows = checkpoint.newest(folder.checkpoints, lambda _: None).facts["rows"]  # type: ignore[union-attr]
-        eventually(lambda: folder.read_reports()[-1]["rows"] > rows + 2560, "training")
+        step = checkpoint.newest(folder.checkpoints, lambda _: None).step  # type: ignore[union-attr]
+        eventually(lambda: folder.read_reports()[-1]["step"] > step, "training")
         assert resumed
         assert run(["runs", "stop", *name]) == 0
         assert finish(second)["status"] == "stopped"
@@ -172,11 +176,25 @@ def a_driver_is_killed_and_another_one_finds_the_players(head: Machine, port: in
         second.kill()
     assert sources() == before  # the same players, with their games
     assert statuses(folder)[-1] == "stopped"
-    assert "2 actors of a driver before are still there" in (folder.path / "driver.log").read_text()
+    assert "3 actors of a driver before are still there" in (folder.path / "driver.log").read_text()
     assert list((folder.path / "tensorboard").glob("events*"))
     client = connect(local_uri(head.home / "runs"))
     (kept,) = client.search_runs([each.experiment_id for each in client.search_experiments()])  # of both drivers
     assert (kept.data.tags["run"], kept.data.metrics["ray/players"]) == ("it", 2.0)
+
+
+def test_in_lock_step_the_command_learns_what_it_learns_without_ray(machines: list[Machine]) -> None:
+    """On two cores each has 32 games; a product of 64 rows of 256 numbers would not have the same last bits."""
+    sets = (*TINY, "selfplay.num_games=64", "model.width=256", "replay.capacity_rows=4096", "ray.lock_step=true")
+    words = ("train", "tictactoe", *(word for each in sets for word in ("--set", each)), "--name", "it", "--json")
+    ways = ((), ("--runtime", "ray", "--ray.local", "true"))
+    begun = [machine.begin(*words, *way) for machine, way in zip(machines, ways, strict=True)]
+    assert [finish(process)["status"] for process in begun] == ["done", "done"]
+    plain, far = (newest(RunFolder(machine.home / "runs/it")) for machine in machines)
+    assert plain.step == far.step > 0
+    for name in plain.arrays:
+        if not name.startswith("games"):  # which are the player's
+            assert plain.arrays[name].tobytes() == far.arrays[name].tobytes(), name
 
 
 def statuses(folder: RunFolder) -> list[str]:

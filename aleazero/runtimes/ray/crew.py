@@ -12,11 +12,13 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
+import os
 import secrets
 import time
 from collections.abc import Set
 from typing import Any
 
+import jax
 import ray
 from ray import exceptions
 
@@ -51,8 +53,13 @@ class Crew:
     space: str  # the namespace of all their names
     players: list[Any]
     server: Any  # None: players ask their own networks
-    gpu: bool  # whether the learner has a share of one
+    gpu: bool  # whether the learner and the server have their shares of one
     server_name: str | None = None
+
+    @property
+    def asks(self) -> tuple[str, str] | None:
+        """Where the server is found: its name and its namespace, for another one may have them later."""
+        return None if self.server_name is None else (self.server_name, self.space)
 
 
 def space_of(folder: RunFolder) -> str:
@@ -80,16 +87,16 @@ def start_crew(config: RunConfig, space: str, new: bool) -> Crew:
         max_task_retries=0,
         scheduling_strategy="SPREAD",
         concurrency_groups={"life": 1},
-        runtime_env={"env_vars": ONE_CORE},
+        runtime_env={"env_vars": _as_alone() if settings.lock_step else ONE_CORE},
     )(Player)
     first = 0 if new and settings.lock_step else None  # the games of a local run
+    crew = Crew(space, [], server, gpu, name)
     # The server by name: a handle among the arguments of an actor that may be started again is not safe with Ray.
-    asks = (name, space) if name else None
-    players = [
-        actor.options(**stays, name=each).remote(text, settings.groups, first, asks, settings.linger_seconds)
+    crew.players.extend(
+        actor.options(**stays, name=each).remote(text, settings.groups, first, crew.asks, settings.linger_seconds)
         for each in names
-    ]
-    return Crew(space, players, server, gpu, name)
+    )
+    return crew
 
 
 def regroup(crew: Crew, config: RunConfig) -> Crew:
@@ -132,6 +139,15 @@ def _start_server(config: RunConfig, text: str, gpu: bool, stays: dict[str, Any]
     return actor.options(**stays).remote(
         text, settings.inference_rows, settings.inference_wait_ms, settings.linger_seconds
     )
+
+
+def _as_alone() -> dict[str, str]:
+    """The environment of a player that spreads its games over cores as a local run here would.
+
+    A product of fewer rows may have other last bits.
+    """
+    spread = f"--xla_force_host_platform_device_count={len(jax.local_devices(backend='cpu'))}"
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {spread}".strip()}
 
 
 def device(gpu: float) -> dict[str, str]:

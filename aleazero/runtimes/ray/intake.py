@@ -74,9 +74,14 @@ class Intake:
     """Takes slabs from players into a sink."""
 
     def __init__(
-        self, parts: Parts, sink: SourcedSink, weights: StoredWeights, players: Sequence[Any], server: Any = None
+        self,
+        parts: Parts,
+        sink: SourcedSink,
+        weights: StoredWeights,
+        players: Sequence[Any],
+        server: tuple[str, str] | None = None,
     ) -> None:
-        """`players` are handles of `Player`s; `server`, where there is one, is asked how it does."""
+        """`players` are handles of `Player`s; whoever has the name `server` in that namespace is asked how it does."""
         config = parts.config
         self._lock_step, self._queue = config.ray.lock_step, 1 if config.ray.lock_step else config.ray.queue
         self._sink, self._weights, self._server = sink, weights, server
@@ -284,12 +289,13 @@ class Intake:
         if self._server is None:
             return {}
         try:
-            figures: dict[str, float] = ray.get(self._server.figures.remote(), timeout=5.0)
+            server: Any = ray.get_actor(*self._server)
+            figures: dict[str, float] = ray.get(server.figures.remote(), timeout=5.0)
             if figures.pop("blind", 0.0) and not self._warned:
                 self._warned = True
                 logger.warning(NO_GPU, "the inference server")
             return figures
-        except LOST:
+        except (*LOST, ValueError):  # nobody has its name now
             return {}
 
     def close(self) -> None:

@@ -59,8 +59,11 @@ class Learner:
         """Answered whatever else it does: the number of its process."""
         return os.getpid()
 
-    def train(self, task: Task, players: Sequence[Any], server: Any, keeper: Any) -> Finished:
-        """Trains to the end, or until it is told to stop. `keeper`, where given, has the run's folder elsewhere."""
+    def train(self, task: Task, players: Sequence[Any], server: tuple[str, str] | None, keeper: Any) -> Finished:
+        """Trains to the end, or until it is told to stop.
+
+        `server` is where the inference server is found; `keeper`, where given, has the run's folder elsewhere.
+        """
         with _place(task, keeper) as (folder, root, mirror):
             parts = build_parts(folder.read_config(), [jax.local_devices()[0]], root)
             maker = _run_maker(players, server, mirror, task.number)
@@ -92,7 +95,9 @@ def _place(task: Task, keeper: Any) -> Iterator[tuple[RunFolder, Path, Mirror | 
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run_maker(players: Sequence[Any], server: Any, mirror: Mirror | None, number: int) -> Callable[..., LocalRun]:
+def _run_maker(
+    players: Sequence[Any], server: tuple[str, str] | None, mirror: Mirror | None, number: int
+) -> Callable[..., LocalRun]:
     def make_run(parts: Parts, folder: RunFolder, sink: Sink, root: Path) -> LocalRun:
         if blind():
             logger.warning(NO_GPU, "the learner")

@@ -112,27 +112,29 @@ def train_with(
         left = None if until.seconds is None else max(until.seconds - (time.monotonic() - began), 0.0)
         until_then = dataclasses.replace(until, seconds=left)
         task = Task(folder.path.resolve(), root.resolve(), how, until_then, _next_number(folder))
-        with _learner(config, folder, crew) as (learner, keeper):
+        with _learner(config, folder, watch.crew) as (learner, keeper):
             try:
-                question = learner.train.remote(task, crew.players, crew.server, keeper)
-                return _await(folder, question, functools.partial(_look, watch, Pulse(learner), crew, config))
+                question = learner.train.remote(task, crew.players, crew.asks, keeper)
+                return _await(folder, question, functools.partial(_look, watch, Pulse(learner), config))
             except (*GONE, LearnerHangs) as error:
                 died += 1
                 why = str(error).partition("\n")[0]
         if died > MOST_LEARNERS:
             raise LearnerFailed(f"the learner died {died} times, the last time so: {why}")
         logger.warning("the learner is gone (%s): another one goes on from the newest checkpoint", why)
-        crew = regroup(crew, config)  # its GPU may be gone with the learner's machine
-        watch.see(crew.server)
+        watch.see(regroup(watch.crew, config))  # its GPU may be gone with the learner's machine
         _await_end(folder)
         how = how_to_go_on(folder, config)
 
 
-def _look(watch: Watch, learner: Pulse, crew: Crew, config: RunConfig) -> None:
-    """After everybody; and whether a learner that waits for a GPU may still get one, for its machine may just end."""
+def _look(watch: Watch, learner: Pulse, config: RunConfig) -> None:
+    """After everybody; and whether who waits for a GPU may still get one, for its machine may just have ended."""
     watch.look(learner)
-    if crew.gpu and not learner.met and not has_gpu(config.ray):
+    if not watch.crew.gpu or (learner.met and watch.served) or has_gpu(config.ray):
+        return
+    if not learner.met:
         raise LearnerHangs("the GPU that it waits for is gone")
+    watch.see(regroup(watch.crew, config))  # it was the inference server's alone
 
 
 def _next_number(folder: RunFolder) -> int:
@@ -148,7 +150,8 @@ def _next_number(folder: RunFolder) -> int:
 def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple[Any, Any]]:
     """A learner, where the GPU is or else here; and who keeps the folder for it, where it is elsewhere."""
     here = ray.get_runtime_context().get_node_id()
-    far = crew.gpu and not _node_has_gpu(here)
+    share = config.ray.learner_gpu if crew.gpu else 0.0
+    far = share > 0 and not _node_has_gpu(here)
     stays = NodeAffinitySchedulingStrategy(here, soft=False)
     keeper = None
     if far:
@@ -159,9 +162,9 @@ def _learner(config: RunConfig, folder: RunFolder, crew: Crew) -> Iterator[tuple
         **_name("learner", crew),
         num_cpus=0,
         concurrency_groups={"life": 1},
-        num_gpus=config.ray.learner_gpu if crew.gpu else 0,
+        num_gpus=share,
         scheduling_strategy="DEFAULT" if far else stays,
-        runtime_env={"env_vars": device(config.ray.learner_gpu if crew.gpu else 0.0)},
+        runtime_env={"env_vars": device(share)},
     )(Learner).remote()
     try:
         with folder.held() if far else contextlib.nullcontext():

@@ -6,7 +6,6 @@ Knows signs of life; not what anybody does.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import ray
 
@@ -31,12 +30,18 @@ class Watch:
     def __init__(self, crew: Crew) -> None:
         self._server: Pulse | None = None
         self._players = [Pulse(player) for player in crew.players]
-        self.see(crew.server)
+        self.see(crew)
 
-    def see(self, server: Any) -> None:
-        """The inference server, which may be another one now; None: there is none."""
-        if server is None or self._server is None or self._server.actor != server:
-            self._server = None if server is None else Pulse(server)
+    def see(self, crew: Crew) -> None:
+        """The crew, whose inference server may be another one now."""
+        self.crew = crew
+        if crew.server is None or self._server is None or self._server.actor != crew.server:
+            self._server = None if crew.server is None else Pulse(crew.server)
+
+    @property
+    def served(self) -> bool:
+        """Whether the inference server is there, if there should be one."""
+        return self._server is None or self._server.met
 
     def look(self, learner: Pulse) -> None:
         """Starts again who hangs; raises where that is the learner, whose end ends what was asked of it."""

@@ -22,7 +22,7 @@ from aleazero.config import RunConfig
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import to_toml
 from aleazero.observe.jsonl import read_jsonl
-from aleazero.runs import new_run
+from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
 from aleazero.runtimes.ray.cluster import ClusterError
 from aleazero.runtimes.ray.crew import Crew, dismiss, regroup, start_crew
@@ -30,7 +30,7 @@ from aleazero.runtimes.ray.intake import Intake
 from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.ray.runtime import train_with
 from aleazero.runtimes.ray.weights import StoredWeights
-from aleazero.runtimes.start import Until
+from aleazero.runtimes.start import Finished, Until
 from tests.runtimes.support import PATIENCE_SECONDS, Recorder, newest, shared_parts, tiny
 
 CONFIG: RunConfig = tiny("runtime=ray", "replay.capacity_rows=4096")
@@ -126,55 +126,94 @@ def named(space: str) -> list[str]:
     return [each["name"] for each in ray.util.list_named_actors(True) if each["namespace"] == space]
 
 
-def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
-    two_nodes: tuple[Cluster, Any], tmp_path: Path
-) -> None:
-    """The learner and the inference server are there, the driver is not."""
-    cluster, lent = two_nodes
-    if lent not in cluster.worker_nodes:  # another test has taken it away
-        lent = cluster.add_node(num_cpus=2, object_store_memory=100_000_000, num_gpus=1)
-    config = tiny(
-        *("runtime=ray", "ray.workers=1", "ray.inference=server", "search.kind=direct", "replay.capacity_rows=4096"),
-        *("total_rows=1e8", "checkpoint.every_rows=1280"),
-    )
-    folder = new_run(tmp_path, "it", "")
+@dataclasses.dataclass(frozen=True)
+class Driven:
+    """A run whose driver is in this process and whose others may be killed meanwhile."""
+
+    crew: Crew
+    folder: RunFolder
+    driver: concurrent.futures.Future[Finished]
+
+    def await_checkpoint(self, life: int, rows: int = 0) -> float:
+        """Seconds until the learner of that life has saved more than so many rows."""
+        began = time.monotonic()
+        while True:
+            reports = self.reports()
+            starts = [place for place, report in enumerate(reports) if report["kind"] == "run"]
+            after = reports[starts[-1] :] if len(starts) == life else []
+            if any(report["kind"] == "checkpoint" and report["saved"] and report["rows"] > rows for report in after):
+                return time.monotonic() - began
+            assert not self.driver.done(), self.driver.exception()
+            assert time.monotonic() - began < PATIENCE_SECONDS, "no checkpoint"
+            time.sleep(0.1)
+
+    def reports(self) -> list[dict[str, Any]]:
+        return read_jsonl(self.folder.metrics_file) if self.folder.metrics_file.exists() else []
+
+
+@contextlib.contextmanager
+def driven(config: RunConfig, space: str, root: Path) -> Iterator[Driven]:
+    """A run, inside; it is stopped at the end, and then has every slab once."""
+    folder = new_run(root, "it", "")
     folder.write_config(config)
-    crew = start_crew(config, "lost", new=True)
+    crew = start_crew(config, space, new=True)
     assert crew.gpu
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        driver = pool.submit(train_with, crew, config, folder, tmp_path, None, Until(None, False))
-
-        def await_checkpoint(lives: int) -> float:
-            """Seconds until the learner of so many has saved something."""
-            began = time.monotonic()
-            while True:
-                reports = read_jsonl(folder.metrics_file) if folder.metrics_file.exists() else []
-                starts = [place for place, report in enumerate(reports) if report["kind"] == "run"]
-                after = reports[starts[-1] :] if len(starts) == lives else []
-                if any(report["kind"] == "checkpoint" and report["saved"] for report in after):
-                    return time.monotonic() - began
-                assert not driver.done(), driver.exception()
-                assert time.monotonic() - began < PATIENCE_SECONDS, "no checkpoint"
-                time.sleep(0.1)
-
+        driver = pool.submit(train_with, crew, config, folder, root, None, Until(None, False))
         try:
-            await_checkpoint(1)
-            log = folder.log_file.read_text()
-            for who in ("the learner", "the inference server"):
-                assert f"{who} has a share of a GPU that JAX does not see" in log
-            (name,) = [name for name in named("lost") if name.startswith("learner-")]
-            mortals = [*crew.players, crew.server, ray.get_actor(name, "lost")]
-            for pid in ray.get([actor.alive.remote() for actor in mortals], timeout=PATIENCE_SECONDS):
-                os.kill(pid, signal.SIGKILL)
-            await_checkpoint(2)
-            cluster.remove_node(lent, allow_graceful=False)
-            assert await_checkpoint(3) < 60
+            yield Driven(crew, folder, driver)
         finally:
             folder.stop_file.touch()
         assert driver.result().status == "stopped"
     facts = newest(folder).facts
     assert facts["ray"]["slabs"] * 128 == facts["rows"]
     assert facts["ray"]["slabs"] == sum(number for _, number, _ in facts["ray"]["taken"])  # each once
+    dismiss(space)
+
+
+SERVED = (
+    *("runtime=ray", "ray.workers=1", "ray.inference=server", "search.kind=direct", "replay.capacity_rows=4096"),
+    *("total_rows=1e8", "checkpoint.every_rows=1280"),
+)
+
+
+def machine_with_gpu(cluster: Cluster) -> Any:
+    """There, or added where another test has taken it away."""
+    found = next(iter(cluster.worker_nodes), None)
+    return found or cluster.add_node(num_cpus=2, object_store_memory=100_000_000, num_gpus=1)
+
+
+def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
+    two_nodes: tuple[Cluster, Any], tmp_path: Path
+) -> None:
+    """The learner and the inference server are there, the driver is not."""
+    cluster, _ = two_nodes
+    lent, config = machine_with_gpu(cluster), tiny(*SERVED)
+    with driven(config, "lost", tmp_path) as run:
+        run.await_checkpoint(1)
+        log = run.folder.log_file.read_text()
+        for who in ("the learner", "the inference server"):
+            assert f"{who} has a share of a GPU that JAX does not see" in log
+        (name,) = [name for name in named("lost") if name.startswith("learner-")]
+        mortals = [*run.crew.players, run.crew.server, ray.get_actor(name, "lost")]
+        for pid in ray.get([actor.alive.remote() for actor in mortals], timeout=PATIENCE_SECONDS):
+            os.kill(pid, signal.SIGKILL)
+        run.await_checkpoint(2)
+        cluster.remove_node(lent, allow_graceful=False)
+        assert run.await_checkpoint(3) < 60
     with pytest.raises(ClusterError, match="has 0 GPUs"):  # where one must be there it does not go on
-        regroup(crew, dataclasses.replace(config, ray=dataclasses.replace(config.ray, gpu="yes")))
-    dismiss("lost")
+        regroup(run.crew, dataclasses.replace(config, ray=dataclasses.replace(config.ray, gpu="yes")))
+
+
+def test_the_learner_goes_on_when_only_the_machine_of_the_inference_server_is_gone(
+    two_nodes: tuple[Cluster, Any], tmp_path: Path
+) -> None:
+    """It had the only GPU, of which the learner had no share: the server begins again on the CPU."""
+    cluster, _ = two_nodes
+    lent = machine_with_gpu(cluster)
+    with driven(tiny(*SERVED, "ray.learner_gpu=0"), "unserved", tmp_path) as run:
+        run.await_checkpoint(1)
+        cluster.remove_node(lent, allow_graceful=False)
+        rows = run.reports()[-1]["rows"] + 1280  # more than could be under way
+        assert run.await_checkpoint(1, rows) < 60  # the same learner
+    assert any(report["inference"] for report in run.reports() if report["kind"] == "ray" and report["rows"] > rows)
