@@ -37,6 +37,7 @@ TINY = (
     *("selfplay.num_games=8", "selfplay.moves_per_rollout=16", "learn.batch_size=64", "evaluate.games=4"),
     *("observe.every_seconds=0", "ray.object_store_gb=0.1", "learn.learning_rate.warmup_rows=0"),
 )
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def tiny(*assignments: str) -> RunConfig:
@@ -66,6 +67,8 @@ class KillsRunner:
             group = trainer._algorithm.env_runner_group
             one, other = group.foreach_env_runner(lambda runner: runner.env.unwrapped.seed, local_env_runner=False)
             assert one != other  # or else both would play the same games
+            told = group.foreach_env_runner(lambda _: os.environ.get(PREALLOCATE), local_env_runner=False)
+            assert [os.environ.get(PREALLOCATE), *told] == ["false"] * 3
             self._killed = group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0]
             os.kill(self._killed, signal.SIGKILL)
             self._end = time.monotonic() + 2 * PATIENCE_SECONDS
@@ -184,6 +187,27 @@ def test_memory_is_that_of_all_processes() -> None:
         child.stdout.read(1)
         assert tree_bytes() - before > 2**25
         child.communicate()
+
+
+FIRST = f"""
+import os, sys
+from pathlib import Path
+from aleazero.config import resolve
+from aleazero.runtimes import start
+
+def build_ppo_parts(*_):  # the first that asks JAX for its devices
+    sys.exit(os.environ["{PREALLOCATE}"])
+
+start.build_ppo_parts = build_ppo_parts
+start.start(resolve("balatro", preset="quick", assignments=["runtime=rllib"], environ={{}}), Path(sys.argv[1]))
+"""
+
+
+def test_jax_leaves_the_gpu_to_pytorch_from_the_first(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE}
+    command = [sys.executable, "-c", FIRST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.stderr.strip() == "false"
 
 
 @pytest.mark.long
