@@ -183,13 +183,15 @@ class RunConfig:
         """What RLlib does without."""
         model = self.model
         found = []
-        if model.kind not in ("balatro", "balatro_rows"):
-            found.append(f"model.kind is {model.kind!r}; runtime 'rllib' has 'balatro' and 'balatro_rows'")
+        if model.kind not in ("balatro", "balatro_rows", "mlp"):
+            found.append(f"model.kind is {model.kind!r}; runtime 'rllib' has 'balatro', 'balatro_rows' and 'mlp'")
         refused = {
             "model.soft_policy": model.soft_policy,
             "model.reply_policy": model.reply_policy,
             "model.moves_left": model.moves_left,
             "model.history": model.history,
+            "model.second_width": model.second_width,
+            "model.unseen": model.unseen,
             "learn.weight_decay": self.learn.weight_decay,
             "ppo.teacher": self.ppo.teacher,
         }

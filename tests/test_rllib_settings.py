@@ -68,7 +68,7 @@ def test_elsewhere_they_are_unknown() -> None:
     ("assignment", "said"),
     [
         ("algorithm=search", "learns by PPO"),
-        ("model.kind=mlp", "'balatro' and 'balatro_rows'"),
+        ("model.kind=cnn", "'balatro', 'balatro_rows' and 'mlp'"),
         ("learn.weight_decay=0.1", "does without it"),
         ("rewards.first_ante=2", "plays whole games"),
         ("learn.accumulate=2", "needs 1"),

@@ -146,6 +146,7 @@ def _checked_parts(config: RunConfig, root: Path) -> Parts | PpoParts:
         need_ray()
     if config.runtime == "rllib":
         need_rllib()
+        import aleazero.runtimes.rllib  # noqa: F401 - its environment, before JAX computes anything
     if config.algorithm == "ppo":
         ppo_parts = build_ppo_parts(config, root)
         if config.runtime == "rllib":

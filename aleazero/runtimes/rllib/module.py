@@ -1,4 +1,4 @@
-"""The RLModule: a Balatro network that masks, draws its own actions, and says what they were worth to it.
+"""The RLModule: a network that masks, draws its own actions, and says what they were worth to it.
 
 Actions are drawn here, so that of a policy over a thousand actions one number a decision is kept. Knows RLlib's
 columns and a network; not how it learns.
@@ -6,6 +6,7 @@ columns and a network; not how it learns.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -31,8 +32,9 @@ class BalatroModule(TorchRLModule, ValueFunctionAPI):
         """Makes the network; its first weights are given by the run."""
         settings: Any = self.model_config
         actions: Any = self.action_space
+        seen: Any = self.observation_space
         config = ModelConfig(**settings[NETWORK])
-        self.network = NETWORKS[config.kind](config, int(actions.n))
+        self.network = NETWORKS[config.kind](config, int(actions.n), math.prod(seen[SEEN].shape))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """The likeliest action."""

@@ -1,4 +1,4 @@
-"""Balatro's two networks in PyTorch, and their weights as those of `models.balatro` and back.
+"""Balatro's two networks and the residual MLP in PyTorch, and their weights as those of `models` and back.
 
 Layers have the names that they have there, so a weight's place in one tree is its place in the other. Kernels are
 turned: PyTorch keeps `[out, in]`. Knows arrays; neither RLlib nor a run.
@@ -50,7 +50,7 @@ class Heads(nn.Module):
 class Classic(nn.Module):
     """`models.balatro.ClassicNet`."""
 
-    def __init__(self, config: ModelConfig, num_actions: int) -> None:
+    def __init__(self, config: ModelConfig, num_actions: int, inputs: int) -> None:
         super().__init__()
         self._graph = config.graph_width
         self.cards_in, self.cards_out = nn.Linear(CARDS, 256), nn.Linear(256, 128)
@@ -104,7 +104,7 @@ class Rows(nn.Module):
     pairs: Tensor  # [64, 218]
     sizes: Tensor  # [218]
 
-    def __init__(self, config: ModelConfig, num_actions: int) -> None:
+    def __init__(self, config: ModelConfig, num_actions: int, inputs: int) -> None:
         super().__init__()
         width = config.width
         self._blocks, self._num_actions = config.blocks, num_actions
@@ -192,7 +192,34 @@ class Rows(nn.Module):
         return functional.pad(logits, (0, self._num_actions - logits.shape[1]))
 
 
-NETWORKS: dict[str, Any] = {"balatro": Classic, "balatro_rows": Rows}
+class ResidualMlp(nn.Module):
+    """`models.networks.ResidualMLP`."""
+
+    def __init__(self, config: ModelConfig, num_actions: int, inputs: int) -> None:
+        super().__init__()
+        width = config.width
+        self._blocks = config.blocks
+        self.stem = nn.Linear(inputs, width)
+        for i in range(config.blocks):
+            self.add_module(f"norm_{i}", nn.LayerNorm(width, eps=_EPSILON))
+            self.add_module(f"in_{i}", nn.Linear(width, width))
+            self.add_module(f"out_{i}", nn.Linear(width, width))
+        self.norm = nn.LayerNorm(width, eps=_EPSILON)
+        self.heads = Heads(width, num_actions)
+
+    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of actions `[B, A]` and of the value `[B, NUM_BINS]`, of `[B, ...]`."""
+        x = self.stem(observation.flatten(1))
+        for i in range(self._blocks):
+            y = self.get_submodule(f"in_{i}")(self.get_submodule(f"norm_{i}")(x)).relu()
+            x = x + self.get_submodule(f"out_{i}")(y)
+        x = self.norm(x).relu()
+        assert self.heads.policy is not None
+        return self.heads.policy(x), self.heads.value(x)
+
+
+NETWORKS: dict[str, Any] = {"balatro": Classic, "balatro_rows": Rows, "mlp": ResidualMlp}
+"""By a model's kind: called with its settings, how many actions there are, and how many numbers are seen."""
 
 
 def decode(logits: Tensor) -> Tensor:

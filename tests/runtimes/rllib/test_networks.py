@@ -17,6 +17,7 @@ from aleazero.runtimes.rllib.networks import NETWORKS, decode, encode, from_weig
 CONFIGS = (
     ModelConfig(kind="balatro", width=24, value="twohot", graph_width=5),
     ModelConfig(kind="balatro_rows", width=16, blocks=2, value="twohot"),
+    ModelConfig(kind="mlp", width=16, blocks=2, value="twohot", compute="float32"),
 )
 
 
@@ -43,7 +44,7 @@ def test_it_says_what_ours_says(config: ModelConfig) -> None:
     game = host_game("balatro", config.kind)
     model = build_model(config, game.spec)
     weights = roughened(jax.jit(model.init)(jax.random.key(0)))
-    network = NETWORKS[config.kind](config, game.spec.num_actions)
+    network = NETWORKS[config.kind](config, game.spec.num_actions, *game.spec.observation_shape)
     named = {name: torch.as_tensor(array) for name, array in from_weights(weights).items()}
     network.load_state_dict(named, strict=True)
     observation = seen(config.kind)

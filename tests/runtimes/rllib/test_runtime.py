@@ -37,6 +37,7 @@ TINY = (
     *("selfplay.num_games=8", "selfplay.moves_per_rollout=16", "learn.batch_size=64", "evaluate.games=4"),
     *("observe.every_seconds=0", "ray.object_store_gb=0.1", "learn.learning_rate.warmup_rows=0"),
 )
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def tiny(*assignments: str) -> RunConfig:
@@ -44,8 +45,7 @@ def tiny(*assignments: str) -> RunConfig:
     return resolve("balatro", preset="quick", assignments=[*TINY, *assignments], environ={})
 
 
-def run_of(folder: RunFolder, sink: Recorder, *assignments: str) -> RllibRun:
-    config = tiny(*assignments)
+def run_of(folder: RunFolder, sink: Recorder, config: RunConfig) -> RllibRun:
     folder.write_config(config)
     parts = build_ppo_parts(config)
     return RllibRun(RllibParts(config, parts.game, parts.model, parts.rollout), folder, sink, root=folder.path.parent)
@@ -67,6 +67,8 @@ class KillsRunner:
             group = trainer._algorithm.env_runner_group
             one, other = group.foreach_env_runner(lambda runner: runner.env.unwrapped.seed, local_env_runner=False)
             assert one != other  # or else both would play the same games
+            told = group.foreach_env_runner(lambda _: os.environ.get(PREALLOCATE), local_env_runner=False)
+            assert [os.environ.get(PREALLOCATE), *told] == ["false"] * 3
             self._killed = group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0]
             os.kill(self._killed, signal.SIGKILL)
             self._end = time.monotonic() + 2 * PATIENCE_SECONDS
@@ -80,7 +82,7 @@ class KillsRunner:
 def test_it_goes_on_without_a_runner_and_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roles, "BEST_GAMES", 20)
     folder, sink = new_run(tmp_path, "it", "x"), Recorder()
-    with contextlib.closing(run_of(folder, sink)) as run:
+    with contextlib.closing(run_of(folder, sink, tiny())) as run:
         kills = KillsRunner(run)
         assert run.train(kills) == "stopped"
         weights, moments = run.learner.state.average, run.learner.state.optimiser["exp_avg_sq"]
@@ -102,7 +104,7 @@ def test_it_goes_on_without_a_runner_and_from_its_checkpoint(tmp_path: Path, mon
     assert best["games"] >= 20
 
     found, again = newest(folder), Recorder()
-    with contextlib.closing(run_of(folder, again, "ray.workers=1")) as run:
+    with contextlib.closing(run_of(folder, again, tiny("ray.workers=1"))) as run:
         run.resume(found, "exact")
         for one, other in ((run.learner.state.average, weights), (run.learner.state.optimiser["exp_avg_sq"], moments)):
             np.testing.assert_array_equal(one["trunk_0"]["kernel"], other["trunk_0"]["kernel"])
@@ -123,6 +125,24 @@ def test_it_goes_on_without_a_runner_and_from_its_checkpoint(tmp_path: Path, mon
     chosen = [player_of(player, "balatro", tmp_path)(0)(states, 0) for player in ("run:it", f"path:{tmp_path / 'out'}")]
     np.testing.assert_array_equal(*chosen)
     assert run.parts.game.legal_actions(states)[np.arange(8), chosen[0]].all()
+
+
+CARTPOLE = (
+    *("runtime=rllib", "total_rows=6144", "model.width=32", "ray.workers=2", "ray.object_store_gb=0.1"),
+    *("selfplay.num_games=8", "selfplay.moves_per_rollout=32", "learn.batch_size=64", "evaluate.games=4"),
+    *("learn.learning_rate.start=3e-3", "learn.learning_rate.end=3e-3", "learn.learning_rate.warmup_rows=0"),
+)
+
+
+@pytest.mark.usefixtures("quick_programs", "small_cluster")
+def test_a_policy_is_learned(tmp_path: Path) -> None:
+    """In twelve iterations of 512 rows: from the 20 points of random play to more than 100."""
+    config = resolve("gym:CartPole-v1", preset="quick", assignments=[*CARTPOLE, "observe.every_seconds=0"], environ={})
+    sink = Recorder()
+    with contextlib.closing(run_of(new_run(tmp_path, "it", "x"), sink, config)) as run:
+        assert run.train(StopAfter()) == "done"
+    points = [report.mean_points for report in sink.of(PpoReport) if report.games_per_hour]  # of games that have ended
+    assert np.mean(points[-3:]) > 2 * np.mean(points[:2])
 
 
 class Alone:
@@ -167,6 +187,27 @@ def test_memory_is_that_of_all_processes() -> None:
         child.stdout.read(1)
         assert tree_bytes() - before > 2**25
         child.communicate()
+
+
+FIRST = f"""
+import os, sys
+from pathlib import Path
+from aleazero.config import resolve
+from aleazero.runtimes import start
+
+def build_ppo_parts(*_):  # the first that asks JAX for its devices
+    sys.exit(os.environ["{PREALLOCATE}"])
+
+start.build_ppo_parts = build_ppo_parts
+start.start(resolve("balatro", preset="quick", assignments=["runtime=rllib"], environ={{}}), Path(sys.argv[1]))
+"""
+
+
+def test_jax_leaves_the_gpu_to_pytorch_from_the_first(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE}
+    command = [sys.executable, "-c", FIRST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.stderr.strip() == "false"
 
 
 @pytest.mark.long
