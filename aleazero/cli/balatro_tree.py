@@ -16,6 +16,15 @@ Seeds = Annotated[
     str | None,
     Parameter(name="--seeds", help="Balatro: a file of the runs' seeds, one a line; or how many, drawn by --seed."),
 ]
+Beside = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--beside",
+        negative="",
+        consume_multiple=True,
+        help="Balatro: others who play the same seeds, for a table; as in --beside random greedy expectimax.",
+    ),
+]
 Deck = Annotated[str, Parameter(help="A deck's name.")]
 Stake = Annotated[str, Parameter(help="A stake's name.")]
 

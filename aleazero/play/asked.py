@@ -30,7 +30,7 @@ def values_of(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> 
 
 
 def _in_pieces(ask: Callable[[np.ndarray], Array], observation: np.ndarray) -> np.ndarray:
-    pieces = [observation[first : first + MOST_ROWS] for first in range(0, len(observation), MOST_ROWS)]
+    pieces = [observation[first : first + MOST_ROWS] for first in range(0, max(len(observation), 1), MOST_ROWS)]
     return np.concatenate([np.asarray(ask(_padded(piece)))[: len(piece)] for piece in pieces])
 
 

@@ -168,7 +168,49 @@ def test_reports_count_what_runs_did() -> None:
     report = balatro.run_report("greedy", runs)
     assert (report["win_rate"], report["ante1_clear"], report["mean_ante"]) == (0.25, 0.75, 4.75)
     assert (report["win_low"], report["win_high"]) == pytest.approx((0.0456, 0.6994), abs=1e-4)  # Wilson's, by hand
+    assert (report["ante1_low"], report["ante1_high"]) == pytest.approx((0.3006, 0.9544), abs=1e-4)
     assert report["games_per_hour"] == 7200
+
+
+def test_players_are_measured_beside_one_another_on_the_same_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Compiled, a network beside greedy: test_compiled.py."""
+    line = ["eval", "balatro", "--player", "random", "--seeds", "1"]
+    assert run([*line, "--beside", "random", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    again = found.pop("beside")[0]
+    assert {**found, "games_per_hour": 0} == {**again, "games_per_hour": 0}
+    assert run([*line, "--beside", "random"]) == 0
+    head, titles, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith("1 runs of balatro")
+    assert "ante 1 beaten" in titles
+    assert [row.split()[0] for row in rows] == ["random", "random"]
+    assert f"{found['ante1_clear']:.4f} ({found['ante1_low']:.4f} to {found['ante1_high']:.4f})" in rows[0]
+    assert run([*line, "--beside", "random", "gredy"]) == 2
+    told = capsys.readouterr()
+    assert "did you mean 'greedy'" in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"ALEEB\n\nNOT A SEED\n2K9H9HN\nA!\n", ["line 3: seed 'NOT A SEED' has ' '", "line 5: seed 'A!' has '!'"]),
+        (b"ALEEB\n2K9H9HN\naleeb\n", ["line 3: seed ALEEB is that of line 1"]),
+        (b"ALEEB\n\xff\xfe\n", ["cannot be read: 'utf-8'"]),
+        (b"\n \n", ["names none"]),
+        (b"!\n" * 12, ["line 10: seed '!'", "and 2 more lines"]),
+    ],
+)
+def test_a_file_of_bad_seeds_is_told_line_by_line(
+    tmp_path: Path, content: bytes, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_bytes(content)
+    assert run(["eval", "balatro", "--player", "greedy", "--seeds", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert str(file) in told
+    assert [words for words in said if words not in told] == []
+    assert "line 11" not in told
 
 
 def test_what_fuzzing_finds_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
