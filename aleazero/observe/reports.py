@@ -134,7 +134,7 @@ class PpoReport(Report):
     antes: dict[str, float]  # shares of the games, by the ante they ended in
     horizon: int  # the ante whose end is a win
     rewards: dict[str, float]  # mean a decision, by term
-    memory_bytes: int  # resident, of this process
+    memory_bytes: int  # resident, of this process: the most since the last report
     memory_cap_bytes: int  # that it may take
 
 

@@ -79,7 +79,7 @@ def start(
     parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
-    folder.write_config(config)
+    folder.write_config(parts.config)
     return _train(parts, folder, root, None, Until(seconds, profile), quiet)
 
 
