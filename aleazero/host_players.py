@@ -59,6 +59,11 @@ def host_game(name: str, kind: str, graph: str = "none") -> HostGame:
     return game.seen_by(kind, graph)
 
 
+def best_known(game: str, otherwise: str) -> str:
+    """The player string of the network that comes with the package for a game, or somebody else's."""
+    return "bundled" if bundled_folder(make_game(game)) is not None else otherwise
+
+
 def player_of(text: str, game: str, root: Path | None = None) -> Callable[[int], Choose]:
     """Who a string names, by a seed of the player's own; each follows one batch of games from their start."""
     name, *options = (part.strip() for part in text.split(","))

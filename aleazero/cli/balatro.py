@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import secrets
 import sys
@@ -23,7 +24,7 @@ from aleazero.games.balatro import fuzz as fuzzing
 from aleazero.games.balatro import measure, pages, saved, text
 from aleazero.games.balatro import verify as vectors
 from aleazero.games.balatro.contest import PLAYERS, Choose, Runs, make_chooser, numbered_seeds, play_runs
-from aleazero.games.balatro.engine import seed_text
+from aleazero.games.balatro.engine import Batch, seed_text
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun
 from aleazero.play.ratings import mean_interval
@@ -316,16 +317,19 @@ def play(
     stake: str,
     last_ante: int,
     save: Path | None,
+    player: str | None = None,
+    runs: Path | None = None,
     source: IO[str] | None = None,
     out: IO[str] | None = None,
 ) -> int:
-    """Plays a run with whoever is at the terminal."""
+    """Plays a run with whoever is at the terminal; `player` gives hints: if none is named, our network."""
     if not 8 <= last_ante <= 12:
         raise ConfigError(f"last-ante is {last_ante}; it must be in 8..12")
     if save is not None and (save.exists() or not save.parent.is_dir()):
         raise ConfigError(f"save is {str(save)!r}, which exists or has no folder; name another file")
     used = check_seed(seed) if seed is not None else seed_text(secrets.randbelow(35**8))
-    session = Session(SavedRun(used, deck, stake, last_ante), source or sys.stdin, out or sys.stdout)
+    start = SavedRun(used, deck, stake, last_ante)
+    session = Session(start, source or sys.stdin, out or sys.stdout, _adviser(player, runs))
     try:
         session.play()
     finally:
@@ -335,10 +339,21 @@ def play(
     return 0
 
 
-def play_numbered(seed: int | None, save: Path | None) -> int:
+def play_numbered(seed: int | None, save: Path | None, player: str | None, runs: Path | None) -> int:
     """`alea play balatro`: the run of a number, Red Deck, White Stake."""
     text_seed = None if seed is None else seed_text(seed)
-    return play(text_seed, deck="Red Deck", stake="White", last_ante=8, save=save)
+    return play(text_seed, deck="Red Deck", stake="White", last_ante=8, save=save, player=player, runs=runs)
+
+
+def _adviser(player: str | None, runs: Path | None) -> Callable[[Batch, int], np.ndarray]:
+    """Who gives hints. Who is named is loaded now, so that a wrong name is said; our network when it is first asked."""
+    from aleazero.cli.mcp import player_of
+    from aleazero.host_players import best_known
+
+    if player is not None:
+        return player_of(player, runs)
+    ours = functools.cache(lambda: player_of(best_known(NAME, "expectimax"), runs))
+    return lambda batch, move: ours()(batch, move)
 
 
 def bench(seconds: float, rounds: int, compiling: bool, as_json: bool) -> int:

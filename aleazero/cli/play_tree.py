@@ -123,7 +123,10 @@ def play(
     game: GameName,
     *,
     player: Annotated[
-        str | None, Parameter(help="Against whom, as in eval, or human; bundled if left out, else random.")
+        str | None,
+        Parameter(
+            help="Against whom, as in eval, or human; in Balatro who gives hints. Bundled if left out, else random."
+        ),
     ] = None,
     seat: Annotated[Literal[1, 2], Parameter(help="Yours: 1 moves first.")] = 1,
     seed: Annotated[int | None, Parameter(help="Of the dice and the engine; another each time if left out.")] = None,
@@ -141,7 +144,7 @@ def play(
     if game == balatro_tree.NAME:
         from aleazero.cli import balatro
 
-        return balatro.play_numbered(seed, save)
+        return balatro.play_numbered(seed, save, player, runs)
     compute_on(device)
     from aleazero.cli import play as command
 

@@ -16,9 +16,12 @@ from aleazero.cli import balatro
 from aleazero.cli.balatro_play import parse
 from aleazero.cli.main import run
 from aleazero.core.errors import NotationError, UnknownName
-from aleazero.games.balatro import actions, saved
-from aleazero.games.balatro.contest import Runs
+from aleazero.games.balatro import actions, saved, text
+from aleazero.games.balatro.contest import PLAYERS, Runs, by_rule
 from aleazero.games.balatro.fuzz import Fuzzed
+from aleazero.host_players import player_of
+from aleazero.web.balatro_run import BalatroRun
+from tests.games.conftest import quick_compile  # noqa: F401
 
 GOLDEN = Path(__file__).parents[1] / "golden/balatro"
 
@@ -70,9 +73,9 @@ def test_vectors_are_verified_and_differences_spelled_out(tmp_path: Path, capsys
     assert run(["verify", "chess", str(GOLDEN)]) == 2
 
 
-def talk(lines: str, save: Path | None = None) -> str:
+def talk(lines: str, save: Path | None = None, player: str | None = None) -> str:
     out = io.StringIO()
-    options: dict[str, Any] = {"deck": "Red Deck", "stake": "White", "last_ante": 8, "save": save}
+    options: dict[str, Any] = {"deck": "Red Deck", "stake": "White", "last_ante": 8, "save": save, "player": player}
     assert balatro.play("ALEEB", **options, source=io.StringIO(lines), out=out) == 0
     return out.getvalue()
 
@@ -101,6 +104,21 @@ def test_a_run_is_played_saved_and_replayed(tmp_path: Path, capsys: pytest.Captu
     assert [step["action"] for step in report["steps"]] == list(played.actions)
     assert report["end"]["rounds"] == 0
     assert run(["replay", "balatro", str(tmp_path / "none.json")]) == 2
+
+
+@pytest.mark.usefixtures("quick_compile")
+def test_hints_are_our_networks_or_whose_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "blind\nhint\nquit\n"
+    batch = saved.SavedRun("ALEEB").start()
+    batch.step(np.array([actions.A_SELECT_BLIND]))
+    network = int(player_of("bundled", "balatro")(0)(batch, 1)[0])
+    baseline = int(by_rule(batch, PLAYERS["greedy"], 2)[0])
+    assert network != baseline
+    assert f"> {text.describe(batch.states[0], network)}\n" in talk(lines)
+    assert BalatroRun(saved.SavedRun("ALEEB", actions=(actions.A_SELECT_BLIND,))).hint()["action"] == network
+    assert f"> {text.describe(batch.states[0], baseline)}\n" in talk(lines, player="greedy")
+    assert run(["play", "balatro", "--player", "greddy"]) == 2
+    assert "greedy or expectimax" in capsys.readouterr().err
 
 
 def test_a_saved_run_of_wrong_types_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
