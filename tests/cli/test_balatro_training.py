@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def test_a_run_is_taught_then_follows_its_own_advantages(runs: Path) -> None:
 def test_its_network_is_measured_beside_the_baselines(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seeds = runs / "seeds"
     seeds.write_text("ALEEBALE\nSHORT\n")
-    line = ["eval", "balatro", "--seeds", str(seeds), "--runs", str(runs), "--json"]
+    line = ["eval", "balatro", "--seeds", str(seeds), "--runs", str(runs), "--beside", "random", "--json"]
+    alone = []
     for player in ("run:it", "run:it,search,candidates=2,samples=1,depth=1"):
         assert run([*line, "--player", player]) == 0
         out, err = capsys.readouterr()
@@ -58,6 +60,10 @@ def test_its_network_is_measured_beside_the_baselines(runs: Path, capsys: pytest
         assert found["games"] == 2
         assert 0 <= found["win_low"] <= found["win_rate"] <= found["win_high"] <= 1
         assert "1 of the seeds have fewer than 8 characters: training may have seen them" in err
+        (by_chance,) = found["beside"]
+        assert (by_chance["player"], by_chance["games"], by_chance["mean_ante"]) == ("random", 2, 1)
+        alone.append(by_chance["decisions"])
+    assert alone[0] == alone[1]  # the same runs, whoever is beside
 
 
 @pytest.mark.parametrize(
@@ -140,12 +146,17 @@ def test_where_the_time_goes_is_told(runs: Path, capsys: pytest.CaptureFixture[s
 def test_self_play_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["bench", "selfplay", "--game", "balatro", "--games", "1", "--preset", "classic", "--single-batch", "2"]
     sets = ["--set", "model.width=16", "--set", "selfplay.moves_per_rollout=16", "--set", "learn.batch_size=8"]
+    began = time.monotonic()
     assert run([*line, *sets, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["game"], found["batch"], found["unit"]) == ("selfplay", "balatro", 2, "decisions/s")
-    assert found["throughput"] > 0
     assert found["games"] >= 1
-    assert found["mean_ante"] >= 1
+    assert found["decisions"] % 32 == 0  # whole fragments: 2 games of 16 moves
+    assert found["decisions"] >= 4 * found["games"]  # a blind, and four hands at least before it is lost
+    assert found["throughput"] == pytest.approx(found["decisions"] / found["seconds"])
+    assert found["games_per_minute"] == pytest.approx(60 * found["games"] / found["seconds"])
+    assert 0 < found["seconds"] < time.monotonic() - began
+    assert 1 <= found["mean_ante"] < 2  # an untrained network
 
 
 @pytest.mark.parametrize(
