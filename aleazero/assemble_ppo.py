@@ -80,7 +80,9 @@ class PpoParts:
         """Games of these weights, each move the likeliest; as many as the settings say."""
         config, settings = self.config, self.config.evaluate
         if isinstance(self.game, HostGame):
-            return play_alone(self.game, chooser(self.game, self.model, weights), choosing_seeds(config))
+            return play_alone(
+                self.game, chooser(self.game, self.model, weights), choosing_seeds(config.seed, settings.games)
+            )
         player = network_player(self.game, self.model, weights, SearchConfig(kind="direct"), "self")
         return play_match(
             self.game,
@@ -96,9 +98,9 @@ class PpoParts:
         raise ConfigError("algorithm 'ppo' keeps no log of its games")
 
 
-def choosing_seeds(config: RunConfig) -> np.ndarray:
+def choosing_seeds(seed: int, games: int) -> np.ndarray:
     """What the games of a run's own measurements are made from, `[N]` uint64: its best checkpoint is chosen by them."""
-    return np.random.default_rng(config.seed).integers(0, 2**63, config.evaluate.games, np.uint64)
+    return np.random.default_rng(seed).integers(0, 2**63, games, np.uint64)
 
 
 def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:

@@ -162,17 +162,17 @@ def _show_table(reports: list[dict[str, Any]]) -> None:
 def _refuse_chosen_by(seeds: list[str], player: str, runs: Path | None) -> None:
     """A run's best checkpoint is chosen by some seeds: on those it looks better than it is."""
     from aleazero.assemble_ppo import choosing_seeds
-    from aleazero.host_players import run_of
+    from aleazero.host_players import chosen_by
 
-    config = run_of(player, runs)
-    if config is None:
+    known = chosen_by(player, runs)
+    if known is None:
         return
-    chosen_by = {seed_text(int(number)) for number in choosing_seeds(config)}
-    both = [seed for seed in seeds if seed in chosen_by]
+    chose = {seed_text(int(number)) for number in choosing_seeds(*known)}
+    both = [seed for seed in seeds if seed in chose]
     if both:
         raise ConfigError(
-            f"{len(both)} of the seeds, {both[0]} first, are those that {player} chose its best checkpoint by; rate it "
-            "on others: leave them out"
+            f"{len(both)} of the seeds, {both[0]} first, are those that {player} was chosen by among its run's "
+            "checkpoints; rate it on others: leave them out"
         )
 
 

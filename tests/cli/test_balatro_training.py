@@ -98,12 +98,12 @@ def test_a_checkpoint_of_another_observation_is_refused(runs: Path, capsys: pyte
 
 
 def test_seeds_that_chose_the_best_checkpoint_do_not_rate_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chosen_by = [seed_text(int(number)) for number in choosing_seeds(RunFolder(runs / "it").read_config())]
+    chosen_by = [seed_text(int(number)) for number in choosing_seeds(0, int(TINY["evaluate.games"]))]
     seeds = runs / "chosen"
     seeds.write_text(f"ALEEBALE\n{chosen_by[1]}\n")
     line = ["eval", "balatro", "--runs", str(runs), "--json"]
     assert run([*line, "--player", "run:it@best", "--seeds", str(seeds)]) == 2
-    assert f"1 of the seeds, {chosen_by[1]} first, are those that run:it@best chose" in capsys.readouterr().err
+    assert f"1 of the seeds, {chosen_by[1]} first, are those that run:it@best was chosen by" in capsys.readouterr().err
     assert run([*line, "--player", "run:it@best", "--seeds", "2"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 2
     seeds.write_text("ALEEB\nNOT A SEED!\n")
@@ -116,6 +116,12 @@ def test_an_exported_network_plays_as_the_run_does(runs: Path, capsys: pytest.Ca
     assert f"alea eval balatro --player path:{folder}" in capsys.readouterr().out
     facts = json.loads((folder / "manifest.json").read_text())["facts"]
     assert facts["ppo"]["rewards"]["progress"] == 0.5
+    seeds = runs / "chose"
+    seeds.write_text(
+        "".join(f"{seed_text(int(number))}\n" for number in choosing_seeds(0, int(TINY["evaluate.games"])))
+    )
+    assert run(["eval", "balatro", "--player", f"path:{folder}", "--seeds", str(seeds)]) == 2
+    assert f"2 of the seeds, {seeds.read_text().split()[0]} first" in capsys.readouterr().err
     played = []
     for player in ("run:it", f"path:{folder}"):
         looking = f"{player},search,candidates=2,samples=1,depth=1"
