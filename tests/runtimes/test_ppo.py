@@ -76,6 +76,15 @@ def test_from_weights_games_begin_anew_and_counts_go_on(tmp_path):
     assert again.learner.steps == 64
 
 
+def test_a_run_that_is_stopped_says_which_weights_were_measured_best(tmp_path):
+    run = run_of(tmp_path, "it", None, "evaluate.every_rows=256")
+    assert run.train(StopAfter(3)) == "stopped"
+    assert (run.learner.steps, run.best_step) == (24, 16)
+    again = ppo_run(run.parts, run.folder, Recorder())
+    again.resume(newest(run.folder), "exact")
+    assert again.best_step == 16
+
+
 def test_reports_say_what_was_seen(tmp_path):
     sink = Recorder()
     run_of(tmp_path, "it", sink).train(StopAfter())
