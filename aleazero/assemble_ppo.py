@@ -6,7 +6,6 @@ Beside `assemble`, for runs with `algorithm = "ppo"`; runtimes take it from here
 from __future__ import annotations
 
 import dataclasses
-import math
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,12 @@ from aleazero.play.fragments import FragmentPlay, Played
 from aleazero.play.match import MatchResult, play_match
 from aleazero.play.selves import SelvesPlay
 from aleazero.players import make_player, network_player
+from aleazero.ppo_memory import fitted
 from aleazero.replay.fifo import Fifo
 from aleazero.roles.learner import placed
 from aleazero.roles.ports import WeightStore
 from aleazero.roles.ppo import PpoLearner
 from aleazero.search.settings import SearchConfig
-
-_COPIES = 3  # of a fragment: the buffers, the device's, and what an update gathers
-_BASE_BYTES = 2**30  # of a process with everything imported and compiled, weights and optimiser included
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +80,9 @@ class PpoParts:
         """Games of these weights, each move the likeliest; as many as the settings say."""
         config, settings = self.config, self.config.evaluate
         if isinstance(self.game, HostGame):
-            return play_alone(self.game, chooser(self.game, self.model, weights), choosing_seeds(config))
+            return play_alone(
+                self.game, chooser(self.game, self.model, weights), choosing_seeds(config.seed, settings.games)
+            )
         player = network_player(self.game, self.model, weights, SearchConfig(kind="direct"), "self")
         return play_match(
             self.game,
@@ -99,20 +98,26 @@ class PpoParts:
         raise ConfigError("algorithm 'ppo' keeps no log of its games")
 
 
-def choosing_seeds(config: RunConfig) -> np.ndarray:
+def choosing_seeds(seed: int, games: int) -> np.ndarray:
     """What the games of a run's own measurements are made from, `[N]` uint64: its best checkpoint is chosen by them."""
-    return np.random.default_rng(config.seed).integers(0, 2**63, config.evaluate.games, np.uint64)
+    return np.random.default_rng(seed).integers(0, 2**63, games, np.uint64)
 
 
 def build_ppo_parts(config: RunConfig, root: Path | None = None) -> PpoParts:
-    """The parts of a run, checked against the game; `root` is where the runs are kept that opponents may name."""
+    """The parts of a run, checked against the game and the memory; `root` is where runs are that opponents may name.
+
+    What the settings leave open is decided: `parts.config` says how.
+    """
     game = make_game(config.game)
     if isinstance(game, HostGame):
         game = game.seen_by(config.model.kind, config.model.graph)
     problems = [*problems_with(config, game.spec), *_misfits(config, game, root)]
     if problems:
         raise ConfigError("\n".join(problems))
-    model, play = build_model(config.model, game.spec), config.selfplay
+    model = build_model(config.model, game.spec)
+    if config.runtime != "rllib":  # its memory is that of several processes
+        config = fitted(config, game.spec, model)
+    play = config.selfplay
     sizes = play.num_games, play.moves_per_rollout
     if isinstance(game, Game):
         return PpoParts(config, game, model, SelvesPlay(game, model.evaluate, *sizes, config.ppo.opponents))
@@ -160,25 +165,11 @@ def _misfits(config: RunConfig, game: HostGame | Game, root: Path | None) -> lis
 
 
 def problems_with(config: RunConfig, spec: GameSpec) -> list[str]:
-    """What does not fit the game's facts, or the memory."""
+    """What does not fit the game's facts."""
     found, play, selves = config.model.problems_with(spec), config.selfplay, config.ppo.opponents
     if bool(selves) != (spec.num_players > 1):
         players = "two, who need some: write 8" if spec.num_players > 1 else "one, who has none: leave it 0"
         found.append(f"ppo.opponents is {selves}; {spec.name} is for {players}")
     elif selves and play.num_games % selves:
         found.append(f"selfplay.num_games is {play.num_games}; it must be a multiple of ppo.opponents ({selves})")
-    seen = 4 * math.prod(spec.observation_shape)
-    if config.runtime == "rllib":  # its memory is that of several processes
-        return found
-    # The past is laid out once, for learning.
-    row = seen + spec.num_actions + 32 + seen * config.model.history // _COPIES
-    need = _COPIES * play.num_games * play.moves_per_rollout * row + _BASE_BYTES
-    cap = int(config.ppo.memory_gb * 2**30)
-    if need > cap:
-        fits = max((cap - _BASE_BYTES) // (_COPIES * play.moves_per_rollout * row), 0)
-        advice = f"selfplay.num_games = {fits} fits" if fits else f"ppo.memory_gb = {need / 2**30:.2f} is enough"
-        found.append(
-            f"ppo.memory_gb is {config.ppo.memory_gb:g}; {play.num_games} games of {play.moves_per_rollout} moves need "
-            f"{need / 2**30:.2f} GiB: {advice}"
-        )
     return found

@@ -98,6 +98,8 @@ class RunConfig:
             found.append(f"total_rows is {self.total_rows}; it must be at least 1")
         if self.total_games < 0:
             found.append(f"total_games is {self.total_games}; it must not be negative")
+        if not self.selfplay.num_games and (self.algorithm != "ppo" or self.runtime == "rllib"):
+            found.append("selfplay.num_games is 0; it must be at least 1: algorithm 'ppo' alone finds out what fits")
         if self.algorithm == "ppo":
             return found + self._ppo_problems()
         if self.runtime == "rllib":
@@ -170,6 +172,8 @@ class RunConfig:
             found.append("algorithm is 'ppo'; learn.games_per_epoch and learn.ema must be 0")
         sources = max(self.ray.workers, 1) if self.runtime == "rllib" else 1
         rows = sources * self.selfplay.num_games * self.selfplay.moves_per_rollout
+        if not rows:
+            return found
         if rows < self.learn.batch_size:
             found.append(
                 f"learn.batch_size is {self.learn.batch_size}; an iteration has selfplay.num_games x "

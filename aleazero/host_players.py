@@ -59,6 +59,11 @@ def host_game(name: str, kind: str, graph: str = "none") -> HostGame:
     return game.seen_by(kind, graph)
 
 
+def best_known(game: str, otherwise: str) -> str:
+    """The player string of the network that comes with the package for a game, or somebody else's."""
+    return "bundled" if bundled_folder(make_game(game)) is not None else otherwise
+
+
 def player_of(text: str, game: str, root: Path | None = None) -> Callable[[int], Choose]:
     """Who a string names, by a seed of the player's own; each follows one batch of games from their start."""
     name, *options = (part.strip() for part in text.split(","))
@@ -112,14 +117,26 @@ def load_player(text: str, game: str, root: Path | None = None) -> HostNetwork:
 
 def export_facts(config: RunConfig) -> dict[str, Any]:
     """What an export of a run keeps of its settings, so that its network can look ahead."""
-    return {"ppo": {"gamma": config.ppo.gamma, "rewards": to_dict(config.rewards)}}
+    chosen_by = [config.seed, config.evaluate.games]
+    return {"ppo": {"gamma": config.ppo.gamma, "rewards": to_dict(config.rewards), "chosen_by": chosen_by}}
 
 
-def run_of(text: str, root: Path | None = None) -> RunConfig | None:
-    """The settings of the run that a player string names, if it names one."""
+def chosen_by(text: str, root: Path | None = None) -> tuple[int, int] | None:
+    """Seed and number of the games by which the run of a player string chose its best checkpoint, where it is known."""
     kind, _, detail = text.strip().partition(",")[0].partition(":")
-    name = detail.partition("@")[0] if kind == "run" else ""
-    return find_run(runs_root(root), name).read_config() if name else None
+    name = detail.partition("@")[0]
+    if kind == "run" and name:
+        config = find_run(runs_root(root), name).read_config()
+        return config.seed, config.evaluate.games
+    if kind != "path" or not detail:
+        return None
+    facts = export.read_manifest(Path(detail)).get("facts", {}).get("ppo", {})
+    found = facts.get("chosen_by", []) if isinstance(facts, Mapping) else []
+    if not isinstance(found, list) or not all(isinstance(number, int) and number >= 0 for number in found):
+        raise export.ExportError(
+            f"{Path(detail) / 'manifest.json'}: facts.ppo.chosen_by is no seed and number of games"
+        )
+    return (found[0], found[1]) if len(found) == 2 else None
 
 
 def _of_run(detail: str, text: str, game_name: str, root: Path | None) -> HostNetwork:

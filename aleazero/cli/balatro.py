@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,13 +24,14 @@ from aleazero.games.balatro import fuzz as fuzzing
 from aleazero.games.balatro import measure, pages, saved, text
 from aleazero.games.balatro import verify as vectors
 from aleazero.games.balatro.contest import PLAYERS, Choose, Runs, make_chooser, numbered_seeds, play_runs
-from aleazero.games.balatro.engine import seed_text
+from aleazero.games.balatro.engine import Batch, seed_text
 from aleazero.games.balatro.rng import check_seed
 from aleazero.games.balatro.saved import SavedRun
 from aleazero.play.ratings import mean_interval
 
 RATED = 8  # characters of the seeds that ratings are made with: training has shorter ones
 MOST_RUNS = 10_000_000  # of one match
+MOST_TOLD = 10  # lines of a file that are wrong
 
 
 def _only_balatro(game: str, command: str) -> None:
@@ -65,14 +67,12 @@ def evaluate(
     record: Path | None,
     as_json: bool,
     runs: Path | None = None,
+    beside: Sequence[str] = (),
 ) -> int:
-    """Plays runs and says how far the player comes; `seeds` is a file of them, or how many are drawn by `seed`."""
-    from aleazero.host_players import is_network
+    """Plays runs and says how far the player comes; `seeds` is a file of them, or how many are drawn by `seed`.
 
-    name, asked = split_player(player)
-    network = is_network(name)
-    if not network and name not in PLAYERS:
-        raise UnknownName("player of balatro", name, [*PLAYERS, "bundled", "run:NAME", "path:FOLDER"])
+    `beside` are others who play the same runs.
+    """
     if seeds is not None and seeds.isdecimal():
         games, seeds = int(seeds), None
     if not 1 <= games <= MOST_RUNS:
@@ -82,54 +82,101 @@ def evaluate(
     if record is not None:
         raise ConfigError("record is not for balatro: keep the output of --json")
     wanted = _read_seeds(Path(seeds)) if seeds else numbered_seeds(games, seed)
+    players = [player, *beside]
+    made = [_maker(each, wanted, runs) for each in players]  # all that is wrong is said before anybody plays
+    reports = [_measured(each, make, wanted, seed) for each, make in zip(players, made, strict=True)]
+    if as_json:
+        print_json({**reports[0], "beside": reports[1:]} if beside else reports[0])
+    elif beside:
+        _show_table(reports)
+    else:
+        _show(reports[0])
+    return 0
+
+
+Make = Callable[[str, int, int], Choose]
+
+
+def _maker(player: str, wanted: list[str], runs: Path | None) -> Make:
+    """What makes a player; refused where there is none, or these seeds are not for it."""
+    from aleazero.host_players import is_network
+
+    name, _ = split_player(player)
+    if not is_network(name):
+        if name not in PLAYERS:
+            raise UnknownName("player of balatro", name, [*PLAYERS, "bundled", "run:NAME", "path:FOLDER"])
+        return make_chooser
     _refuse_chosen_by(wanted, name, runs)
     short = sum(len(text) < RATED for text in wanted)
-    if network and short:
+    if short:
         print(
             f"alea: {short} of the seeds have fewer than {RATED} characters: training may have seen them",
             file=sys.stderr,
         )
-    make = _network(name, runs) if network else make_chooser
+    return _network(name, runs)
+
+
+def _measured(player: str, make: Make, wanted: list[str], seed: int) -> dict[str, Any]:
+    name, asked = split_player(player)
     play_runs(name, wanted[:1], seed=seed, make=make)  # compiles, so that the runs an hour are those of playing
     if asked is None:
-        report = run_report(player, play_runs(name, wanted, seed=seed, make=make))
-    else:
-        report = _advised(player, name, asked, wanted, seed, make)
-    if as_json:
-        print_json(report)
-        return 0
-    print(f"{player}: {report['games']} runs of balatro, Red Deck, White Stake")
-    print(f"won         {report['win_rate']:.4f} (95 %: {report['win_low']:.4f} to {report['win_high']:.4f})")
-    interval = f"{report['ante_low']:.3f} to {report['ante_high']:.3f}"
-    print(f"ante        {report['mean_ante']:.3f} where it ended (95 %: {interval})")
-    print(f"blinds      {report['mean_rounds']:.3f} beaten; ante 1 beaten in {report['ante1_clear']:.4f} of the runs")
+        return run_report(player, play_runs(name, wanted, seed=seed, make=make))
+    return _advised(player, name, asked, wanted, seed, make)
+
+
+def _show(report: dict[str, Any]) -> None:
+    def interval(name: str, digits: int) -> str:
+        return f"(95 %: {report[f'{name}_low']:.{digits}f} to {report[f'{name}_high']:.{digits}f})"
+
+    print(f"{report['player']}: {report['games']} runs of balatro, Red Deck, White Stake")
+    print(f"won         {report['win_rate']:.4f} {interval('win', 4)}")
+    print(f"ante        {report['mean_ante']:.3f} where it ended {interval('ante', 3)}")
+    print(f"ante 1      beaten in {report['ante1_clear']:.4f} of the runs {interval('ante1', 4)}")
+    print(f"blinds      {report['mean_rounds']:.3f} beaten")
     print(f"decisions   {report['decisions']}, {report['games_per_hour']:,.0f} runs an hour")
     if "advisor" in report:
         told = ", ".join(f"{key.replace('_', ' ')} {count}" for key, count in report["advisor"].items())
         print(f"advisor     {told}")
-    return 0
+
+
+def _show_table(reports: list[dict[str, Any]]) -> None:
+    """Players below one another, each share and mean with its interval."""
+    columns = {
+        "won": ("win_rate", "win", 4),
+        "ante": ("mean_ante", "ante", 3),
+        "ante 1 beaten": ("ante1_clear", "ante1", 4),
+    }
+    width = max(len(report["player"]) for report in reports) + 2
+    print(f"{reports[0]['games']} runs of balatro, Red Deck, White Stake; in brackets 95 % intervals")
+    print(f"{'':{width}}" + "".join(f"{title:26}" for title in columns) + "runs an hour")
+    for report in reports:
+        cells = [
+            f"{report[mean]:.{digits}f} ({report[f'{name}_low']:.{digits}f} to {report[f'{name}_high']:.{digits}f})"
+            for mean, name, digits in columns.values()
+        ]
+        print(
+            f"{report['player']:{width}}" + "".join(f"{cell:26}" for cell in cells) + f"{report['games_per_hour']:,.0f}"
+        )
 
 
 def _refuse_chosen_by(seeds: list[str], player: str, runs: Path | None) -> None:
     """A run's best checkpoint is chosen by some seeds: on those it looks better than it is."""
     from aleazero.assemble_ppo import choosing_seeds
-    from aleazero.host_players import run_of
+    from aleazero.host_players import chosen_by
 
-    config = run_of(player, runs)
-    if config is None:
+    known = chosen_by(player, runs)
+    if known is None:
         return
-    chosen_by = {seed_text(int(number)) for number in choosing_seeds(config)}
-    both = [seed for seed in seeds if seed in chosen_by]
+    chose = {seed_text(int(number)) for number in choosing_seeds(*known)}
+    both = [seed for seed in seeds if seed in chose]
     if both:
         raise ConfigError(
-            f"{len(both)} of the seeds, {both[0]} first, are those that {player} chose its best checkpoint by; rate it "
-            "on others: leave them out"
+            f"{len(both)} of the seeds, {both[0]} first, are those that {player} was chosen by among its run's "
+            "checkpoints; rate it on others: leave them out"
         )
 
 
-def _advised(
-    player: str, name: str, asked: AdvisorConfig, wanted: list[str], seed: int, make: Callable[[str, int, int], Choose]
-) -> dict[str, Any]:
+def _advised(player: str, name: str, asked: AdvisorConfig, wanted: list[str], seed: int, make: Make) -> dict[str, Any]:
     """The same with a language model that is asked in shops and at blinds, and what came of the questions."""
     policy: list[Choose] = []
     advisor = Advisor(lambda batch, move: policy[-1](batch), asked)
@@ -142,7 +189,7 @@ def _advised(
     return {**report, "advisor": dataclasses.asdict(advisor.counts)}
 
 
-def _network(player: str, root: Path | None) -> Callable[[str, int, int], Choose]:
+def _network(player: str, root: Path | None) -> Make:
     """How the network of a run chooses."""
     from aleazero.host_players import player_of
 
@@ -160,6 +207,8 @@ def run_report(player: str, runs: Runs) -> dict[str, Any]:
     """What runs say of a player; shares with Wilson's interval, means with a normal one."""
     count = len(runs.ante)
     low, high = _wilson(int(runs.won.sum()), count)
+    beyond = runs.ante > 1
+    beyond_low, beyond_high = _wilson(int(beyond.sum()), count)
     ante = mean_interval(np.stack([runs.ante, runs.ante], 1).astype(float)) if count > 1 else None
     mean = float(runs.ante.mean())
     return {
@@ -172,7 +221,9 @@ def run_report(player: str, runs: Runs) -> dict[str, Any]:
         "mean_ante": mean,
         "ante_low": ante.low if ante else mean,
         "ante_high": ante.high if ante else mean,
-        "ante1_clear": float((runs.ante > 1).mean()),
+        "ante1_clear": float(beyond.mean()),
+        "ante1_low": beyond_low,
+        "ante1_high": beyond_high,
         "mean_rounds": float(runs.rounds.mean()),
         "best_hand": float(runs.best.max()),
         "decisions": runs.decisions,
@@ -189,13 +240,31 @@ def _wilson(wins: int, count: int) -> tuple[float, float]:
 
 
 def _read_seeds(path: Path) -> list[str]:
+    """A file's seeds, one a line; blank lines are passed over. All that is wrong is said, by its line."""
     try:
-        lines = path.read_text(encoding="utf-8").split()
-    except OSError as error:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"seeds is {str(path)!r}, which cannot be read: {error}") from error
-    if not lines:
+    found: dict[str, int] = {}  # by seed, its line
+    wrong = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            seed = check_seed(line)
+        except ConfigError as error:
+            wrong.append(f"{path}, line {number}: {error}")
+            continue
+        if seed in found:
+            wrong.append(f"{path}, line {number}: seed {seed} is that of line {found[seed]}: a run counts once")
+        found.setdefault(seed, number)
+    if len(wrong) > MOST_TOLD:
+        wrong[MOST_TOLD:] = [f"and {len(wrong) - MOST_TOLD} more lines"]
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+    if not found:
         raise ConfigError(f"seeds is {str(path)!r}, which names none: write one a line")
-    return [check_seed(line) for line in lines]
+    return list(found)
 
 
 def verify(game: str, folder: Path, as_json: bool) -> int:
@@ -248,16 +317,19 @@ def play(
     stake: str,
     last_ante: int,
     save: Path | None,
+    player: str | None = None,
+    runs: Path | None = None,
     source: IO[str] | None = None,
     out: IO[str] | None = None,
 ) -> int:
-    """Plays a run with whoever is at the terminal."""
+    """Plays a run with whoever is at the terminal; `player` gives hints: if none is named, our network."""
     if not 8 <= last_ante <= 12:
         raise ConfigError(f"last-ante is {last_ante}; it must be in 8..12")
     if save is not None and (save.exists() or not save.parent.is_dir()):
         raise ConfigError(f"save is {str(save)!r}, which exists or has no folder; name another file")
     used = check_seed(seed) if seed is not None else seed_text(secrets.randbelow(35**8))
-    session = Session(SavedRun(used, deck, stake, last_ante), source or sys.stdin, out or sys.stdout)
+    start = SavedRun(used, deck, stake, last_ante)
+    session = Session(start, source or sys.stdin, out or sys.stdout, _adviser(player, runs))
     try:
         session.play()
     finally:
@@ -267,10 +339,21 @@ def play(
     return 0
 
 
-def play_numbered(seed: int | None, save: Path | None) -> int:
+def play_numbered(seed: int | None, save: Path | None, player: str | None, runs: Path | None) -> int:
     """`alea play balatro`: the run of a number, Red Deck, White Stake."""
     text_seed = None if seed is None else seed_text(seed)
-    return play(text_seed, deck="Red Deck", stake="White", last_ante=8, save=save)
+    return play(text_seed, deck="Red Deck", stake="White", last_ante=8, save=save, player=player, runs=runs)
+
+
+def _adviser(player: str | None, runs: Path | None) -> Callable[[Batch, int], np.ndarray]:
+    """Who gives hints. Who is named is loaded now, so that a wrong name is said; our network when it is first asked."""
+    from aleazero.cli.mcp import player_of
+    from aleazero.host_players import best_known
+
+    if player is not None:
+        return player_of(player, runs)
+    ours = functools.cache(lambda: player_of(best_known(NAME, "expectimax"), runs))
+    return lambda batch, move: ours()(batch, move)
 
 
 def bench(seconds: float, rounds: int, compiling: bool, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import IO
 
 import numpy as np
@@ -13,7 +14,6 @@ from rich.text import Text
 
 from aleazero.core.errors import AleaError, ConfigError, NotationError, UnknownName
 from aleazero.games.balatro import actions, pages, text
-from aleazero.games.balatro.contest import make_chooser
 from aleazero.games.balatro.engine import Batch
 from aleazero.games.balatro.layout import P_OVER
 from aleazero.games.balatro.saved import SavedRun
@@ -32,7 +32,7 @@ reroll, leave   in the shop
 blind, skip     take a blind on; skip a blind or the rest of a pack
 boss            another boss, where a voucher allows it
 swap jokers 1   with the joker to its right; or swap cards 1
-hint            what the baseline expectimax would do
+hint            what our network would do, or whom --player names
 moves, undo, help, quit"""
 _NUMBERED = {
     "select": actions.A_TOGGLE,
@@ -108,8 +108,11 @@ def parse(text_line: str, in_pack: bool) -> int:
 class Session:
     """One run, from its first blind to its end."""
 
-    def __init__(self, run: SavedRun, source: IO[str], out: IO[str]) -> None:
-        self._start, self._source, self._out = run, source, out
+    def __init__(
+        self, run: SavedRun, source: IO[str], out: IO[str], advise: Callable[[Batch, int], np.ndarray]
+    ) -> None:
+        """`advise(batch, move)` is who gives hints."""
+        self._start, self._source, self._out, self._advise = run, source, out, advise
         self._batch = run.start()
         self._taken: list[int] = []
         self._before: list[Batch] = []
@@ -170,7 +173,7 @@ class Session:
         return True
 
     def _advised(self) -> int:
-        return int(make_chooser("expectimax", len(self._taken), 1)(self._batch)[0])
+        return int(self._advise(self._batch, len(self._taken))[0])
 
     def _moves(self) -> None:
         legal = np.flatnonzero(self._batch.masks[0])

@@ -16,6 +16,15 @@ Seeds = Annotated[
     str | None,
     Parameter(name="--seeds", help="Balatro: a file of the runs' seeds, one a line; or how many, drawn by --seed."),
 ]
+Beside = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--beside",
+        negative="",
+        consume_multiple=True,
+        help="Balatro: others who play the same seeds, for a table; as in --beside random greedy expectimax.",
+    ),
+]
 Deck = Annotated[str, Parameter(help="A deck's name.")]
 Stake = Annotated[str, Parameter(help="A stake's name.")]
 
@@ -28,11 +37,15 @@ def play(
     stake: Stake = "White",
     last_ante: Annotated[int, Parameter(help="8: a won run ends; up to 12: it goes on.")] = 8,
     save: Annotated[Path | None, Parameter(help="Write the run, also if it is left, for alea replay.")] = None,
+    player: Annotated[
+        str | None, Parameter(help="Who gives hints: bundled, run:NAME, expectimax, greedy; bundled if left out.")
+    ] = None,
+    runs: Runs = None,
 ) -> int:
     """Play a run in the terminal."""
     from aleazero.cli import balatro as command
 
-    return command.play(seed, deck=deck, stake=stake, last_ante=last_ante, save=save)
+    return command.play(seed, deck=deck, stake=stake, last_ante=last_ante, save=save, player=player, runs=runs)
 
 
 @balatro_app.command

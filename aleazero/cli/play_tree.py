@@ -28,6 +28,7 @@ def evaluate(
     ] = "auto",
     pgn: Annotated[Path | None, Parameter(help="Chess: write the games, with what networks thought, as PGN.")] = None,
     seeds: balatro_tree.Seeds = None,
+    beside: balatro_tree.Beside = None,
     record: Record = None,
     force: Force = False,
     runs: Runs = None,
@@ -36,11 +37,14 @@ def evaluate(
 ) -> int:
     """Play a match: score, Elo and points per game with 95 % intervals; of Balatro, how far a player comes."""
     if game == balatro_tree.NAME:
-        if player.startswith(("run:", "path:", "bundled")):
+        others = beside or []
+        if any(each.startswith(("run:", "path:", "bundled")) for each in (player, *others)):
             compute_on(device)
         from aleazero.cli import balatro
 
-        return balatro.evaluate(player, games=games, seed=seed, seeds=seeds, record=record, as_json=as_json, runs=runs)
+        return balatro.evaluate(
+            player, games=games, seed=seed, seeds=seeds, record=record, as_json=as_json, runs=runs, beside=others
+        )
     compute_on(device)
     from aleazero.cli import evaluate as command
 
@@ -119,7 +123,10 @@ def play(
     game: GameName,
     *,
     player: Annotated[
-        str | None, Parameter(help="Against whom, as in eval, or human; bundled if left out, else random.")
+        str | None,
+        Parameter(
+            help="Against whom, as in eval, or human; in Balatro who gives hints. Bundled if left out, else random."
+        ),
     ] = None,
     seat: Annotated[Literal[1, 2], Parameter(help="Yours: 1 moves first.")] = 1,
     seed: Annotated[int | None, Parameter(help="Of the dice and the engine; another each time if left out.")] = None,
@@ -137,7 +144,7 @@ def play(
     if game == balatro_tree.NAME:
         from aleazero.cli import balatro
 
-        return balatro.play_numbered(seed, save)
+        return balatro.play_numbered(seed, save, player, runs)
     compute_on(device)
     from aleazero.cli import play as command
 

@@ -100,6 +100,8 @@ def tell(finished: Finished, config: RunConfig, runs: Path | None, as_json: bool
                 "run": finished.folder.name,
                 "folder": str(finished.folder.path),
                 "status": finished.status,
+                "step": finished.step,
+                "best_step": finished.best_step,
                 "ratings": ratings,
                 "plot": str(finished.plot) if finished.plot else None,
                 "profile": dataclasses.asdict(finished.profile) if finished.profile else None,
@@ -123,6 +125,10 @@ def tell(finished: Finished, config: RunConfig, runs: Path | None, as_json: bool
     print(f"run:   {finished.folder.path} ({finished.status})")
     if finished.plot:
         print(f"plot:  {finished.plot}")
+    if finished.status == "stopped" and finished.best_step != finished.step:
+        best = f"is of step {finished.best_step}" if finished.best_step is not None else "is none yet"
+        newest = f"the newest weights, of step {finished.step}, were not measured"
+        print(f"best:  {newest}: run:{finished.folder.name}@best {best}")
     if finished.status == "stopped":
         print(f"go on: alea runs resume {finished.folder.name}{where}")
     if config.algorithm == "search":

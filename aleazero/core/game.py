@@ -394,6 +394,8 @@ class HostStatus:
     terminated: np.ndarray  # [B] bool
     rewards: np.ndarray  # [B, players] float32
     returns: np.ndarray  # [B, players] float32
+    # [B] bool: of the terminated, games that were stopped where they might have gone on; None: the rules ended all.
+    stopped: np.ndarray | None = None
 
 
 def legal_mask(legal: Array, num_actions: int) -> Array:

@@ -3,7 +3,8 @@
 An environment can neither be copied nor saved. So a state is its seed and what has happened since, and an environment
 that has gone on from there is made anew and played again up to it; the newest state of a game has its environment at
 hand. That is exact for every environment whose steps follow from its seed. What an environment's `info` calls
-`action_mask` says which actions are legal; else all are. A time limit is the game's `max_plies`.
+`action_mask` says which actions are legal; else all are. A time limit is the game's `max_plies`; a game that the
+environment itself truncates is stopped, and has not ended.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class _Life:
         self.log: list[int] = [seed]
         self.observation, self.info = self.env.reset(seed=seed % 2**31)
 
-    def act(self, action: Any, number: int) -> tuple[float, bool]:
-        """What a step pays, and whether it is the last."""
+    def act(self, action: Any, number: int) -> tuple[float, bool, bool]:
+        """What a step pays, whether it is the last, and whether the game might have gone on all the same."""
         self.observation, reward, terminated, truncated, self.info = self.env.step(action)
         self.log.append(number)
-        return float(reward), bool(terminated or truncated)
+        return float(reward), bool(terminated or truncated), bool(truncated and not terminated)
 
     def reseed(self, seed: int) -> None:
         """Other randomness from here on."""
@@ -59,6 +60,7 @@ class _Lane:
     returns: float
     plies: int
     over: bool
+    stopped: bool = False
 
 
 class GymGame(HostGame):
@@ -130,6 +132,7 @@ class GymGame(HostGame):
             terminated=np.array([lane.over for lane in states]),
             rewards=np.array([[lane.reward] for lane in states], np.float32),
             returns=np.array([[lane.returns] for lane in states], np.float32),
+            stopped=np.array([lane.stopped for lane in states]),
         )
 
     def measures(self, states: list[_Lane]) -> dict[str, np.ndarray]:
@@ -166,8 +169,9 @@ class GymGame(HostGame):
         life = lane.life
         if len(life.log) != lane.length:  # somebody else went on from here
             life = self._again(life.log[: lane.length])
-        reward, over = life.act(self._action(action), action)
-        return self._lane(life, reward, lane.returns + reward, lane.plies + 1, over)
+        reward, over, stopped = life.act(self._action(action), action)
+        after = self._lane(life, reward, lane.returns + reward, lane.plies + 1, over)
+        return dataclasses.replace(after, stopped=stopped)
 
     def _action(self, number: int) -> Any:
         if self._multiple:

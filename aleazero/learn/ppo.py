@@ -288,6 +288,11 @@ def updates_of(config: PpoConfig, learn: LearnConfig, rows: int) -> int:
     return config.epochs * max(rows // learn.batch_size, 1)
 
 
+def rows_at_once(config: PpoConfig, learn: LearnConfig, size: int) -> int:
+    """Of a minibatch: those that its gradient is made of at once."""
+    return size // _pieces(config, learn, size)
+
+
 def _pieces(config: PpoConfig, learn: LearnConfig, size: int) -> int:
     """How many a minibatch is cut into: the gradient is the same."""
     wanted = learn.accumulate

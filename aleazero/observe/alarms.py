@@ -138,7 +138,7 @@ def _following(report: PpoReport) -> Iterator[Alarm]:
         yield Alarm(
             "warn",
             "memory near its cap",
-            f"the process holds {report.memory_bytes / 2**30:.2f} GiB of the {report.memory_cap_bytes / 2**30:.2f} it "
+            f"the process held {report.memory_bytes / 2**30:.2f} GiB of the {report.memory_cap_bytes / 2**30:.2f} it "
             "may take",
             "ppo.memory_gb, selfplay.num_games, selfplay.moves_per_rollout",
         )

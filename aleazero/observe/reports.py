@@ -129,12 +129,12 @@ class PpoReport(Report):
     decisions_per_second: float
     games_per_hour: float
     mean_points: float  # of the games that ended, the game's own
-    win_rate: float  # of the games that ended
+    win_rate: float  # of the games that ended: won by the rules, or the horizon was reached, where that is nearer
     mean_ante: float  # where they ended; 0 where a game has no antes
     antes: dict[str, float]  # shares of the games, by the ante they ended in
     horizon: int  # the ante whose end is a win
     rewards: dict[str, float]  # mean a decision, by term
-    memory_bytes: int  # resident, of this process
+    memory_bytes: int  # resident, of this process: the most since the last report
     memory_cap_bytes: int  # that it may take
 
 

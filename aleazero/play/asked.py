@@ -1,11 +1,13 @@
-"""A network asked about any number of positions: batches are padded to a few sizes, so that few are compiled.
+"""A network asked about any number of positions: in pieces, padded to a few sizes, so that few are compiled.
 
+What is worked out on the way takes more room than the answer: pieces keep it small, however many positions there are.
 Knows a network's signature; not where positions come from.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -14,15 +16,22 @@ from jax import Array
 
 from aleazero.core.records import Evaluate, Weights
 
+MOST_ROWS = 4096  # of a piece
+
 
 def logits_of(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
     """The policy's logits `[N, A]` of observations `[N, ...]`."""
-    return np.asarray(_logits(evaluate, weights, _padded(observation)))[: len(observation)]
+    return _in_pieces(lambda piece: _logits(evaluate, weights, piece), observation)
 
 
 def values_of(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
     """The values `[N]` of observations `[N, ...]`."""
-    return np.asarray(_values(evaluate, weights, _padded(observation)))[: len(observation)]
+    return _in_pieces(lambda piece: _values(evaluate, weights, piece), observation)
+
+
+def _in_pieces(ask: Callable[[np.ndarray], Array], observation: np.ndarray) -> np.ndarray:
+    pieces = [observation[first : first + MOST_ROWS] for first in range(0, max(len(observation), 1), MOST_ROWS)]
+    return np.concatenate([np.asarray(ask(_padded(piece)))[: len(piece)] for piece in pieces])
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,8 +1,9 @@
 """Fragments of host games for policy gradients: the host steps one half of the lanes while the device judges the other.
 
 Buffers are made once and filled again and again. Every lane's randomness is named by seed, role, move and lane, so
-fragments do not depend on how lanes are grouped, nor on how many moves are played in one call. Knows the contract of
-host games and a network's signature; not what is learned from a fragment.
+fragments do not depend on how lanes are grouped, nor on how many moves are played in one call. A teacher draws for a
+group at once: what it plays depends on the groups. Knows the contract of host games and a network's signature; not what
+is learned from a fragment.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Played:
     legal_entropy: float  # of a uniform policy
     terms: dict[str, float]  # mean reward a decision, by term
     antes: np.ndarray  # [ANTES] int: games that are over, by the ante they ended in; zeros where there are none
-    won: int  # of them
+    won: int  # of them: won by the rules, or the horizon was reached
     horizon: int  # the ante whose end was a win
 
 
@@ -182,12 +183,13 @@ class FragmentPlay:
             action = tally.teacher(lanes.states, (seed * 1_000_003 + number) * 1_009 + int(places[0]))
         states = game.advance(lanes.states, action)
         status, after = game.status(states), dict(game.measures(states))
-        ended, ply = status.terminated.copy(), lanes.ply + 1
+        stopped = np.zeros(len(places), bool) if status.stopped is None else status.stopped
+        ended, ply = status.terminated & ~stopped, lanes.ply + 1
         if tally.horizon < LAST_ANTE and "ante" in after:
             reached = after["ante"] > tally.horizon
             ended |= reached
             after["won"] = np.maximum(after["won"], reached)
-        truncated = ~ended & (ply >= game.spec.max_plies)
+        truncated = ~ended & (stopped | (ply >= game.spec.max_plies))
         points = status.rewards[:, 0]
         terms = pay(self.rewards, self.gamma, points, before, after, ended)
         rows: dict[str, Any] = {

@@ -31,7 +31,7 @@ STRONGEST_TASTE = 4.0  # how much a game's random moves follow its taste, at mos
 class SelfPlayConfig:
     """How games are played to learn from. The budget of a full search is `search.max_simulations`."""
 
-    num_games: int = 256  # played at once: lanes
+    num_games: int = 256  # played at once: lanes; 0, by PPO: as many as fit ppo.memory_gb
     moves_per_rollout: int = 16  # T: moves between two looks at new weights
     starts: tuple[str, ...] = ()  # where games begin: at the game's named starts, each as often; none: as the rules say
     start_fraction: float = 1.0  # the share of games that begin there; the others begin where the rules say
@@ -59,7 +59,7 @@ class SelfPlayConfig:
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        least = {"num_games": 1, "moves_per_rollout": 1, "random_plies": 0, "fast_simulations": 1}
+        least = {"num_games": 0, "moves_per_rollout": 1, "random_plies": 0, "fast_simulations": 1}
         least |= {"temperature_epochs": 0, "resign_moves": 1}
         found = [
             f"{n} is {getattr(self, n)}; it must be at least {v}" for n, v in least.items() if getattr(self, n) < v

@@ -301,6 +301,11 @@ class LocalRun:
             self._best = (self.last_eval[0].strength, self.last_eval[0].step)
             self.save()  # the best weights are worth keeping
 
+    @property
+    def best_step(self) -> int | None:
+        """Of the weights that were measured best, if any were."""
+        return self._best[1] if self._best else None
+
     def hear(self, best: tuple[float, int] | None, awaited: Collection[int]) -> None:
         """From those who measure: the best score and its step, and the steps that they have not done with."""
         self._best, self._awaited = best or self._best, set(awaited)

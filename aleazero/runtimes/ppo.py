@@ -15,7 +15,7 @@ import numpy as np
 from aleazero.assemble_ppo import PpoParts
 from aleazero.learn.ppo import PpoStats
 from aleazero.observe.alarms import Alarm, non_finite
-from aleazero.observe.hardware import resident_bytes
+from aleazero.observe.hardware import most_resident_bytes
 from aleazero.observe.reports import LearnReport, PpoReport, SelfPlayReport
 from aleazero.observe.sink import Sink
 from aleazero.play.fragments import Played
@@ -31,7 +31,7 @@ class PpoDigest:
 
     def __init__(self, parts: PpoParts, memory: Callable[[], int] | None = None) -> None:
         """`memory` says what the run holds, where that is more than this process."""
-        self._config, self._memory = parts.config, memory or resident_bytes
+        self._config, self._memory = parts.config, memory or most_resident_bytes
         self.games = 0
         self._clear()
 

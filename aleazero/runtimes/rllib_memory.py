@@ -12,8 +12,8 @@ from pathlib import Path
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec
+from aleazero.observe.hardware import resident_bytes
 from aleazero.rllib_settings import runners_of
-from aleazero.runtimes.ppo import resident_bytes
 
 STORE_GB = 2.0  # of the object store
 _DRIVER_BYTES = int(1.5 * 2**30)  # with everything imported and compiled, and Ray's own processes

@@ -55,6 +55,10 @@ class Finished:
     ratings: list[EvalReport]
     plot: Path | None  # None where it could not be written
     profile: ProfileReport | None = None  # where the time went, if that was asked for
+    step: int = 0  # updates of the newest weights
+    best_step: int | None = (
+        None  # of those that were measured best; None where none were: a stopped run measures no more
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +83,7 @@ def start(
     parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
     stem = f"{config.game.replace(':', '_')}-{preset}"
     folder = new_run(root, name, stem)
-    folder.write_config(config)
+    folder.write_config(parts.config)
     return _train(parts, folder, root, None, Until(seconds, profile), quiet)
 
 
@@ -223,7 +227,7 @@ def train_in(
         logger.info("run %s: %s", folder.name, status)
         if status == "done" and sends:
             register(config, folder, root)
-        return Finished(folder, status, run.last_eval, _try_plot(folder), run.profile)
+        return Finished(folder, status, run.last_eval, _try_plot(folder), run.profile, run.learner.steps, run.best_step)
 
 
 def _runtime(config: RunConfig) -> Callable[..., LocalRun]:

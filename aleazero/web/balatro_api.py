@@ -131,6 +131,6 @@ async def back(table: TableId, request: Request) -> dict[str, Any]:
 
 @router.post("/balatro/{table}/hint", tags=["balatro"], responses=PROBLEMS)
 async def hint(table: TableId, request: Request) -> dict[str, Any]:
-    """What a baseline that looks ahead would do."""
+    """What our network would do; a baseline, where none comes with the package."""
     run = await runs_of(request).copy(table)
     return await asyncio.wrap_future(hall_of(request).room.slowly(run.hint))

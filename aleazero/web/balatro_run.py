@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,21 @@ from aleazero.games.balatro.engine import Batch
 from aleazero.games.balatro.jit import PLAIN
 from aleazero.games.balatro.layout import F_FACE_DOWN, P_OVER, P_PACK, P_PLAY, P_SHOP
 from aleazero.games.balatro.saved import SavedRun
+from aleazero.host_players import best_known, player_of
 from aleazero.web.table import NotNow
 
 MOST_ACTIONS = 5000
 _VERBS = {"play": (actions.A_PLAY, actions.A_PLAY_SELECTED), "discard": (actions.A_DISCARD, actions.A_DISCARD_SELECTED)}
 _FIRST = 8  # places whose subsets have an action of their own
+
+
+@functools.cache
+def _adviser() -> Callable[[Batch, int], np.ndarray]:
+    """Our network; where none is there a baseline: the one that looks ahead, unless that would take minutes."""
+    name = best_known("balatro", "greedy" if PLAIN else "expectimax")
+    if name == "bundled":
+        return player_of(name, "balatro")(0)
+    return lambda batch, move: make_chooser(name, move, 1)(batch)
 
 
 class BalatroRun:
@@ -85,11 +97,10 @@ class BalatroRun:
         return other
 
     def hint(self) -> dict[str, Any]:
-        """What the baseline that looks ahead would do; the one that does not, where that would take minutes."""
+        """What our network would do."""
         if self.over:
             raise NotNow("the run is over")
-        name = "greedy" if PLAIN else "expectimax"
-        return self.tell(int(make_chooser(name, len(self.saved.actions), 1)(self.batch)[0]))
+        return self.tell(int(_adviser()(self.batch, 0)[0]))
 
     def tell(self, action: int) -> dict[str, Any]:
         """An action in words, with the places of the cards it is about."""

@@ -16,9 +16,12 @@ from aleazero.cli import balatro
 from aleazero.cli.balatro_play import parse
 from aleazero.cli.main import run
 from aleazero.core.errors import NotationError, UnknownName
-from aleazero.games.balatro import actions, saved
-from aleazero.games.balatro.contest import Runs
+from aleazero.games.balatro import actions, saved, text
+from aleazero.games.balatro.contest import PLAYERS, Runs, by_rule
 from aleazero.games.balatro.fuzz import Fuzzed
+from aleazero.host_players import player_of
+from aleazero.web.balatro_run import BalatroRun
+from tests.games.conftest import quick_compile  # noqa: F401
 
 GOLDEN = Path(__file__).parents[1] / "golden/balatro"
 
@@ -70,9 +73,9 @@ def test_vectors_are_verified_and_differences_spelled_out(tmp_path: Path, capsys
     assert run(["verify", "chess", str(GOLDEN)]) == 2
 
 
-def talk(lines: str, save: Path | None = None) -> str:
+def talk(lines: str, save: Path | None = None, player: str | None = None) -> str:
     out = io.StringIO()
-    options: dict[str, Any] = {"deck": "Red Deck", "stake": "White", "last_ante": 8, "save": save}
+    options: dict[str, Any] = {"deck": "Red Deck", "stake": "White", "last_ante": 8, "save": save, "player": player}
     assert balatro.play("ALEEB", **options, source=io.StringIO(lines), out=out) == 0
     return out.getvalue()
 
@@ -101,6 +104,21 @@ def test_a_run_is_played_saved_and_replayed(tmp_path: Path, capsys: pytest.Captu
     assert [step["action"] for step in report["steps"]] == list(played.actions)
     assert report["end"]["rounds"] == 0
     assert run(["replay", "balatro", str(tmp_path / "none.json")]) == 2
+
+
+@pytest.mark.usefixtures("quick_compile")
+def test_hints_are_our_networks_or_whose_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "blind\nhint\nquit\n"
+    batch = saved.SavedRun("ALEEB").start()
+    batch.step(np.array([actions.A_SELECT_BLIND]))
+    network = int(player_of("bundled", "balatro")(0)(batch, 1)[0])
+    baseline = int(by_rule(batch, PLAYERS["greedy"], 2)[0])
+    assert network != baseline
+    assert f"> {text.describe(batch.states[0], network)}\n" in talk(lines)
+    assert BalatroRun(saved.SavedRun("ALEEB", actions=(actions.A_SELECT_BLIND,))).hint()["action"] == network
+    assert f"> {text.describe(batch.states[0], baseline)}\n" in talk(lines, player="greedy")
+    assert run(["play", "balatro", "--player", "greddy"]) == 2
+    assert "greedy or expectimax" in capsys.readouterr().err
 
 
 def test_a_saved_run_of_wrong_types_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,7 +186,49 @@ def test_reports_count_what_runs_did() -> None:
     report = balatro.run_report("greedy", runs)
     assert (report["win_rate"], report["ante1_clear"], report["mean_ante"]) == (0.25, 0.75, 4.75)
     assert (report["win_low"], report["win_high"]) == pytest.approx((0.0456, 0.6994), abs=1e-4)  # Wilson's, by hand
+    assert (report["ante1_low"], report["ante1_high"]) == pytest.approx((0.3006, 0.9544), abs=1e-4)
     assert report["games_per_hour"] == 7200
+
+
+def test_players_are_measured_beside_one_another_on_the_same_seeds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Compiled, a network beside greedy: test_compiled.py."""
+    line = ["eval", "balatro", "--player", "random", "--seeds", "1"]
+    assert run([*line, "--beside", "random", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    again = found.pop("beside")[0]
+    assert {**found, "games_per_hour": 0} == {**again, "games_per_hour": 0}
+    assert run([*line, "--beside", "random"]) == 0
+    head, titles, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith("1 runs of balatro")
+    assert "ante 1 beaten" in titles
+    assert [row.split()[0] for row in rows] == ["random", "random"]
+    assert f"{found['ante1_clear']:.4f} ({found['ante1_low']:.4f} to {found['ante1_high']:.4f})" in rows[0]
+    assert run([*line, "--beside", "random", "gredy"]) == 2
+    told = capsys.readouterr()
+    assert "did you mean 'greedy'" in told.err
+    assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"ALEEB\n\nNOT A SEED\n2K9H9HN\nA!\n", ["line 3: seed 'NOT A SEED' has ' '", "line 5: seed 'A!' has '!'"]),
+        (b"ALEEB\n2K9H9HN\naleeb\n", ["line 3: seed ALEEB is that of line 1"]),
+        (b"ALEEB\n\xff\xfe\n", ["cannot be read: 'utf-8'"]),
+        (b"\n \n", ["names none"]),
+        (b"!\n" * 12, ["line 10: seed '!'", "and 2 more lines"]),
+    ],
+)
+def test_a_file_of_bad_seeds_is_told_line_by_line(
+    tmp_path: Path, content: bytes, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "seeds.txt"
+    file.write_bytes(content)
+    assert run(["eval", "balatro", "--player", "greedy", "--seeds", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert str(file) in told
+    assert [words for words in said if words not in told] == []
+    assert "line 11" not in told
 
 
 def test_what_fuzzing_finds_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

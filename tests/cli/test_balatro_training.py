@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def test_a_run_is_taught_then_follows_its_own_advantages(runs: Path) -> None:
 def test_its_network_is_measured_beside_the_baselines(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seeds = runs / "seeds"
     seeds.write_text("ALEEBALE\nSHORT\n")
-    line = ["eval", "balatro", "--seeds", str(seeds), "--runs", str(runs), "--json"]
+    line = ["eval", "balatro", "--seeds", str(seeds), "--runs", str(runs), "--beside", "random", "--json"]
+    alone = []
     for player in ("run:it", "run:it,search,candidates=2,samples=1,depth=1"):
         assert run([*line, "--player", player]) == 0
         out, err = capsys.readouterr()
@@ -58,6 +60,10 @@ def test_its_network_is_measured_beside_the_baselines(runs: Path, capsys: pytest
         assert found["games"] == 2
         assert 0 <= found["win_low"] <= found["win_rate"] <= found["win_high"] <= 1
         assert "1 of the seeds have fewer than 8 characters: training may have seen them" in err
+        (by_chance,) = found["beside"]
+        assert (by_chance["player"], by_chance["games"], by_chance["mean_ante"]) == ("random", 2, 1)
+        alone.append(by_chance["decisions"])
+    assert alone[0] == alone[1]  # the same runs, whoever is beside
 
 
 @pytest.mark.parametrize(
@@ -92,12 +98,12 @@ def test_a_checkpoint_of_another_observation_is_refused(runs: Path, capsys: pyte
 
 
 def test_seeds_that_chose_the_best_checkpoint_do_not_rate_it(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chosen_by = [seed_text(int(number)) for number in choosing_seeds(RunFolder(runs / "it").read_config())]
+    chosen_by = [seed_text(int(number)) for number in choosing_seeds(0, int(TINY["evaluate.games"]))]
     seeds = runs / "chosen"
     seeds.write_text(f"ALEEBALE\n{chosen_by[1]}\n")
     line = ["eval", "balatro", "--runs", str(runs), "--json"]
     assert run([*line, "--player", "run:it@best", "--seeds", str(seeds)]) == 2
-    assert f"1 of the seeds, {chosen_by[1]} first, are those that run:it@best chose" in capsys.readouterr().err
+    assert f"1 of the seeds, {chosen_by[1]} first, are those that run:it@best was chosen by" in capsys.readouterr().err
     assert run([*line, "--player", "run:it@best", "--seeds", "2"]) == 0
     assert json.loads(capsys.readouterr().out)["games"] == 2
     seeds.write_text("ALEEB\nNOT A SEED!\n")
@@ -110,6 +116,12 @@ def test_an_exported_network_plays_as_the_run_does(runs: Path, capsys: pytest.Ca
     assert f"alea eval balatro --player path:{folder}" in capsys.readouterr().out
     facts = json.loads((folder / "manifest.json").read_text())["facts"]
     assert facts["ppo"]["rewards"]["progress"] == 0.5
+    seeds = runs / "chose"
+    seeds.write_text(
+        "".join(f"{seed_text(int(number))}\n" for number in choosing_seeds(0, int(TINY["evaluate.games"])))
+    )
+    assert run(["eval", "balatro", "--player", f"path:{folder}", "--seeds", str(seeds)]) == 2
+    assert f"2 of the seeds, {seeds.read_text().split()[0]} first" in capsys.readouterr().err
     played = []
     for player in ("run:it", f"path:{folder}"):
         looking = f"{player},search,candidates=2,samples=1,depth=1"
@@ -140,12 +152,17 @@ def test_where_the_time_goes_is_told(runs: Path, capsys: pytest.CaptureFixture[s
 def test_self_play_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["bench", "selfplay", "--game", "balatro", "--games", "1", "--preset", "classic", "--single-batch", "2"]
     sets = ["--set", "model.width=16", "--set", "selfplay.moves_per_rollout=16", "--set", "learn.batch_size=8"]
+    began = time.monotonic()
     assert run([*line, *sets, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["game"], found["batch"], found["unit"]) == ("selfplay", "balatro", 2, "decisions/s")
-    assert found["throughput"] > 0
     assert found["games"] >= 1
-    assert found["mean_ante"] >= 1
+    assert found["decisions"] % 32 == 0  # whole fragments: 2 games of 16 moves
+    assert found["decisions"] >= 4 * found["games"]  # a blind, and four hands at least before it is lost
+    assert found["throughput"] == pytest.approx(found["decisions"] / found["seconds"])
+    assert found["games_per_minute"] == pytest.approx(60 * found["games"] / found["seconds"])
+    assert 0 < found["seconds"] < time.monotonic() - began
+    assert 1 <= found["mean_ante"] < 2  # an untrained network
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,12 @@ def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
 
 def test_words_say_how_to_go_on_and_to_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rating = EvalReport(5, 6, 7.0, "run:mine@5", "random", 16, 0.75, 0.5, 0.9, 0.5, 0.0, 1.0)
-    finished = Finished(RunFolder(tmp_path / "mine"), "stopped", [rating], tmp_path / "curves.svg")
+    curves = tmp_path / "curves.svg"
+    finished = Finished(RunFolder(tmp_path / "mine"), "stopped", [rating], curves, None, step=9, best_step=5)
     tell(finished, resolve("pig", environ={}), tmp_path, as_json=False)
     said = capsys.readouterr().out
     assert "against random: 75.0% of the points in 16 games (95 %: 50.0% to 90.0%)" in said
+    assert "the newest weights, of step 9, were not measured: run:mine@best is of step 5" in said
     assert f"alea runs resume mine --runs {tmp_path}" in said
     assert f"alea play pig --player run:mine --runs {tmp_path}" in said
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gymnasium
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from aleazero.core.errors import ConfigError
+from aleazero.core.records import Prediction
 from aleazero.games.gym import GymGame
 from aleazero.games.host_conformance import check_host_game
 from aleazero.games.registry import make_game
+from aleazero.play.fragments import FragmentPlay
+from aleazero.play.rewards import RewardConfig
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "FrozenLake-v1", "Blackjack-v1"])
@@ -76,6 +80,47 @@ class Two(gymnasium.Env):
 
     def step(self, action):
         return np.asarray(action, np.float32), 0.0, False, False, {}
+
+
+class Cut(gymnasium.Env):
+    """Ends at the third move after action 1; cuts itself short after action 0."""
+
+    action_space = gymnasium.spaces.Discrete(2)
+    observation_space = gymnasium.spaces.Box(0, 3, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.moves = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.moves += 1
+        over = self.moves == 3
+        return np.full(1, self.moves, np.float32), 1.0, over and action == 1, over and action == 0, {}
+
+
+def test_a_game_that_the_environment_cuts_short_has_not_ended():
+    gymnasium.register("alea-cut-v0", entry_point=lambda: Cut())
+    game = GymGame("alea-cut-v0")
+    states = game.init_batch(np.array([0, 1], np.uint64))
+    for _ in range(3):
+        assert not game.status(states).terminated.any()
+        states = game.step_batch(states, np.array([0, 1]))
+    assert game.status(states).terminated.tolist() == [True, True]
+    assert game.status(states).stopped.tolist() == [True, False]
+    assert not game.legal_actions(states).any()
+    again = game.restore(game.snapshot(states))
+    assert game.status(again).stopped.tolist() == [True, False]
+
+    def worth(weights, observation):  # where a game stood, so that a cut one is worth 3 more than nothing
+        return Prediction(jnp.zeros((observation.shape[0], 2)), observation[:, 0])
+
+    play = FragmentPlay(game, worth, 8, 9, RewardConfig(), 1.0)
+    fragment, played = play.run((), play.start(0), seed=0, first=0)
+    assert (played.ended + played.truncated, played.ended > 0, played.truncated > 0) == (24, True, True)
+    np.testing.assert_array_equal(fragment.truncated[2::3], fragment.action[2::3] == 0)
+    np.testing.assert_array_equal(fragment.ended[2::3], fragment.action[2::3] == 1)
+    np.testing.assert_array_equal(fragment.after, 3.0 * fragment.truncated)
 
 
 def test_what_cannot_be_played_is_said():

@@ -7,7 +7,7 @@ import types
 import jax.numpy as jnp
 import numpy as np
 
-from aleazero.play.asked import logits_of, values_of
+from aleazero.play.asked import MOST_ROWS, logits_of, values_of
 
 
 def test_answers_are_those_of_the_rows_alone() -> None:
@@ -23,3 +23,16 @@ def test_answers_are_those_of_the_rows_alone() -> None:
         np.testing.assert_allclose(logits_of(evaluate, weights, rows), rows @ weights, rtol=1e-5)
         np.testing.assert_allclose(values_of(evaluate, weights, rows), rows.sum(-1), rtol=1e-5)
     assert sizes == [1, 1, 8, 8]
+
+
+def test_many_rows_are_asked_about_in_pieces_of_one_size() -> None:
+    sizes = []
+
+    def evaluate(weights, observation):
+        sizes.append(len(observation))
+        return types.SimpleNamespace(logits=observation * weights, value=jnp.sum(observation, -1))
+
+    rows = np.arange(2 * (2 * MOST_ROWS + 9), dtype=np.float32).reshape(-1, 2)
+    np.testing.assert_array_equal(logits_of(evaluate, np.float32(2), rows), 2 * rows)
+    np.testing.assert_array_equal(values_of(evaluate, np.float32(2), rows), rows.sum(-1))
+    assert sizes == [MOST_ROWS, 16, MOST_ROWS, 16]

@@ -498,9 +498,9 @@ def test_the_value_is_that_of_the_policy_over_what_was_tried() -> None:
 
 
 def test_every_problem_of_the_settings_is_named() -> None:
-    wrong = SelfPlayConfig(num_games=0, random_plies=-1, full_search_fraction=0.0, temperature_plies=-2)
+    wrong = SelfPlayConfig(num_games=-1, random_plies=-1, full_search_fraction=0.0, temperature_plies=-2)
     assert wrong.problems() == [
-        "num_games is 0; it must be at least 1",
+        "num_games is -1; it must be at least 0",
         "random_plies is -1; it must be at least 0",
         "full_search_fraction is 0.0; it must be in (0, 1]",
         "temperature_plies is -2; it must not be negative",

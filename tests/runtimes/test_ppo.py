@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,9 +16,10 @@ from aleazero.config import RunConfig, resolve
 from aleazero.core.errors import ConfigError
 from aleazero.core.settings import Layer, build, parse_assignments
 from aleazero.observe.alarms import alarms_of
-from aleazero.observe.hardware import resident_bytes
-from aleazero.observe.reports import EvalReport, LearnReport, PpoReport, SelfPlayReport
+from aleazero.observe.hardware import most_resident_bytes, resident_bytes
+from aleazero.observe.reports import AlarmReport, EvalReport, LearnReport, PpoReport, SelfPlayReport
 from aleazero.play.fragments import Played
+from aleazero.ppo_memory import worked_out_bytes
 from aleazero.runs import new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
 from aleazero.runtimes.ppo import ppo_run
@@ -70,6 +74,15 @@ def test_from_weights_games_begin_anew_and_counts_go_on(tmp_path):
     assert (again.learner.steps, again.producer.rows) == (16, 256)
     assert again.train(StopAfter()) == "done"
     assert again.learner.steps == 64
+
+
+def test_a_run_that_is_stopped_says_which_weights_were_measured_best(tmp_path):
+    run = run_of(tmp_path, "it", None, "evaluate.every_rows=256")
+    assert run.train(StopAfter(3)) == "stopped"
+    assert (run.learner.steps, run.best_step) == (24, 16)
+    again = ppo_run(run.parts, run.folder, Recorder())
+    again.resume(newest(run.folder), "exact")
+    assert again.best_step == 16
 
 
 def test_reports_say_what_was_seen(tmp_path):
@@ -195,17 +208,68 @@ def test_cartpole_is_solved(tmp_path, seed):
     assert finished.ratings[0].points_per_game >= 475
 
 
+LARGE = ("selfplay.moves_per_rollout=2048", "total_rows=20000000", "ppo.memory_gb=2")
+
+
 def test_a_cap_that_is_too_small_says_what_fits():
     with pytest.raises(
-        ConfigError, match=r"ppo.memory_gb is 1.5; 8192 games .* selfplay.num_games = (\d+) fits"
+        ConfigError, match=r"ppo.memory_gb is 2; 8192 games .* selfplay.num_games = (\d+) fits"
     ) as error:
-        build_ppo_parts(tiny("ppo.memory_gb=1.5", "selfplay.num_games=8192", "selfplay.moves_per_rollout=2048",
-                             "total_rows=20000000"))  # fmt: skip
+        build_ppo_parts(tiny(*LARGE, "selfplay.num_games=8192"))
     fits = int(str(error.value).split("num_games = ")[1].split()[0])
-    size = ("selfplay.moves_per_rollout=2048", "total_rows=20000000", "ppo.memory_gb=1.5")
-    build_ppo_parts(tiny(*size, f"selfplay.num_games={fits}"))
-    with pytest.raises(ConfigError, match=r"1.01 is enough|memory_gb = 1\.\d+ is enough"):
+    build_ppo_parts(tiny(*LARGE, f"selfplay.num_games={fits}"))
+    with pytest.raises(ConfigError, match="fits"):
+        build_ppo_parts(tiny(*LARGE, f"selfplay.num_games={fits + 1}"))
+    with pytest.raises(ConfigError, match=r"memory_gb = 1\.\d+ is enough") as error:
         build_ppo_parts(tiny("ppo.memory_gb=0.5"))
+    enough = str(error.value).split("memory_gb = ")[1].split()[0]
+    build_ppo_parts(tiny(f"ppo.memory_gb={enough}"))
+
+
+def test_as_many_games_as_fit_are_played_where_nobody_says_how_many(tmp_path, caplog):
+    games = build_ppo_parts(tiny(*LARGE, "selfplay.num_games=0")).config.selfplay.num_games
+    assert games > 100
+    assert games % 8 == 0
+    assert f"selfplay.num_games is {games}: as many as fit" in caplog.text
+    build_ppo_parts(tiny(*LARGE, f"selfplay.num_games={games}"))
+    with pytest.raises(ConfigError, match="fits"):
+        build_ppo_parts(tiny(*LARGE, f"selfplay.num_games={games + 8}"))
+    # No more than it plays in all; what was found is what a run goes on with.
+    finished = start(tiny("selfplay.num_games=0", "total_rows=128"), tmp_path, name="it", quiet=True)
+    assert finished.folder.read_config().selfplay.num_games == 8
+    with pytest.raises(ConfigError, match="an iteration has"):
+        build_ppo_parts(tiny("selfplay.num_games=0", "total_rows=512", "learn.batch_size=1024"))
+    with pytest.raises(ConfigError, match="num_games is 0; it must be at least 1"):
+        resolve("tictactoe", preset="quick", assignments=["selfplay.num_games=0"], environ={})
+
+
+def test_on_a_cpu_a_large_minibatch_is_cut_up_to_fit(caplog):
+    sizes = ("model.width=512", "learn.batch_size=131072", "selfplay.num_games=2048", "selfplay.moves_per_rollout=64")
+    parts = build_ppo_parts(tiny(*sizes, "total_rows=1000000", "ppo.memory_gb=4"))
+    rows = parts.config.ppo.cached_rows
+    worked = worked_out_bytes(parts.model, parts.game.spec)
+    assert 0 < rows * worked <= 2**30 < 2 * rows * worked
+    assert f"ppo.cached_rows is {rows}" in caplog.text
+    assert build_ppo_parts(tiny(*sizes, "total_rows=1000000", "ppo.memory_gb=64")).config.ppo.cached_rows == 0
+
+
+def test_what_a_gradient_takes_is_no_more_than_is_counted():
+    """By the compiler's own account of two sizes, so that what does not grow with the rows is left out."""
+    parts = build_ppo_parts(tiny())
+    weights = jax.eval_shape(parts.model.init, jax.random.key(0))
+
+    def taken(count: int) -> int:
+        seen = jax.ShapeDtypeStruct((count, *parts.game.spec.observation_shape), jnp.float32)
+
+        def loss(weights, seen):
+            output = parts.model.apply(weights, seen)
+            return (jax.nn.log_softmax(output.logits) ** 2).sum() + (jax.nn.log_softmax(output.value) ** 2).sum()
+
+        return jax.jit(jax.grad(loss)).lower(weights, seen).compile().memory_analysis().temp_size_in_bytes
+
+    each = (taken(4096) - taken(2048)) / 2048
+    counted = worked_out_bytes(parts.model, parts.game.spec)
+    assert counted / 4 < each < counted
 
 
 @pytest.mark.parametrize(
@@ -249,6 +313,7 @@ def test_the_horizon_grows_when_enough_games_reach_it(tmp_path):
         ({}, []),
         ({"kl": 0.11}, ["policy moves too far"]),
         ({"kl": 0.11, "kl_target": 0.0}, []),
+        ({"memory_bytes": 90}, []),
         ({"memory_bytes": 91}, ["memory near its cap"]),
     ],
 )
@@ -261,3 +326,25 @@ def test_resident_memory_is_this_process():
     held = np.ones(40 * 2**20, np.uint8)
     assert resident_bytes() - before > 20 * 2**20
     assert held.sum() > 0
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no count to begin anew")
+def test_what_was_held_between_two_reports_is_seen():
+    """An update's room is taken and given back before anybody looks."""
+    most_resident_bytes()
+    before = resident_bytes()
+    assert np.ones(200 * 2**20, np.uint8).any()
+    assert most_resident_bytes() - before > 100 * 2**20
+    assert most_resident_bytes() - before < 100 * 2**20
+
+
+def test_the_alarm_comes_when_a_report_sees_the_cap_near(tmp_path, monkeypatch):
+    """Said once, before the cap is reached, and kept in what the run says of itself."""
+    held = iter([4 * 2**30, *[int(7.5 * 2**30)] * 100])
+    monkeypatch.setattr("aleazero.runtimes.ppo.most_resident_bytes", lambda: next(held))
+    sink = Recorder()
+    run_of(tmp_path, "it", sink, "total_rows=512").train(StopAfter())
+    assert len(sink.of(PpoReport)) > 2
+    told = [report for report in sink.of(AlarmReport) if report.name == "memory near its cap"]
+    assert [report.rows for report in told] == [sink.of(PpoReport)[1].rows]
+    assert "7.50 GiB of the 8.00" in told[0].message

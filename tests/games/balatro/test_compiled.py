@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -109,3 +110,22 @@ def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
     early = [report["mean_points"] for report in said if report["rows"] <= 25_000]
     late = [report["mean_points"] for report in said if report["rows"] > 65_000]
     assert np.mean(late) > 2 * np.mean(early)
+
+
+def test_the_network_that_comes_with_the_package_plays_as_it_should() -> None:
+    """On fifty seeds that nobody trained on, beside greedy; docs/results/ppo.md has the thousand."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "aleazero.cli.main", "eval", "balatro", "--player", "bundled", "--seeds", "50"),
+            *("--beside", "greedy", "--json"),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ALEA_BALATRO_PLAIN": "0", "JAX_PLATFORMS": "cpu"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    network = json.loads(done.stdout)
+    (greedy,) = network["beside"]
+    assert network["ante1_clear"] >= 0.9
+    assert network["ante_low"] > greedy["mean_ante"]
