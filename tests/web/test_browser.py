@@ -443,6 +443,15 @@ def test_a_run_that_is_trained_is_paused_resumed_and_stopped(
         expect(page.locator(f'[data-do="{what}"]')).to_be_disabled()
     assert asked == [f"{what} run trained?" for what in ("stop", "pause", "resume", "stop")]
     assert checkpoints.steps(RunFolder(server.folder / "runs" / "trained").checkpoints)
+    page.get_by_role("button", name="Show games of self-play").click()
+    page.locator(".gamelist button").first.click()
+    caption, signs = page.locator(".replay p"), page.locator(".replay svg.board .mark")
+    expect(caption).to_have_text(re.compile(r"^1 of \d: [a-c][1-3], value "))
+    expect(page.locator(".replay .last")).to_have_count(1)  # where the move goes
+    expect(signs).to_have_count(0)
+    page.get_by_label("Move", exact=True).press("End")
+    expect(caption).to_have_text(re.compile(r"^(\d) of \1: [a-c][1-3]"))
+    expect(signs).not_to_have_count(0)
 
 
 def test_a_hint_a_move_taken_back_and_a_game_given_up(new_page: NewPage, server: Server, client: httpx.Client) -> None:
