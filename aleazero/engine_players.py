@@ -117,7 +117,7 @@ def _gnubg(ply: int, noise: float, engine: str) -> Engine:
         return Gnubg(ply, noise)
     from aleazero.engines.gnubg_program import GnubgProgram
 
-    return GnubgProgram(candidates, ply).__enter__()  # ends with the process
+    return GnubgProgram(candidates, ply).__enter__()  # ends with the player
 
 
 def _options(detail: str, text: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +49,10 @@ _GREETING_LINES = 4  # what `version` answers
 
 
 class GnubgProgram:
-    """`with GnubgProgram(legal) as engine:` GNU Backgammon at some ply; `timeout` seconds for each answer."""
+    """`with GnubgProgram(legal) as engine:` GNU Backgammon at some ply; `timeout` seconds for each answer.
+
+    Where it is entered and never left, it ends when nobody holds it any more.
+    """
 
     def __init__(self, legal: Legal, ply: int = 2, *, timeout: float = 60.0, program: str | None = None) -> None:
         if ply not in range(MAX_PLY + 1):
@@ -59,6 +63,7 @@ class GnubgProgram:
         self._legal = legal
         self._program = program
         self._cleanup = contextlib.ExitStack()
+        weakref.finalize(self, self._cleanup.close)
         self._asking = threading.RLock()
 
     def __enter__(self) -> GnubgProgram:

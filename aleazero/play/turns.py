@@ -25,6 +25,14 @@ from aleazero.core.struct import where_lanes
 from aleazero.play.rollout import Games, Pace, begin, draw
 
 
+def next_fingerprint(before: Array, drew: Array, left: Array) -> Array:
+    """A game's fingerprint after a turn: what nature drew, and `left`, what the turn left (`fold` of it, packed).
+
+    No two outcomes have the same one where the rest is the same: so a roll that is not recorded can be told.
+    """
+    return mix(mix(before, drew + 1), left)
+
+
 class Chooser(Protocol):
     """What a rollout of turns needs of a search."""
 
@@ -84,7 +92,7 @@ class TurnRollout:
         ply = games.ply + 2
         truncated = ~ended & (ply >= game.spec.max_plies)
         last = jnp.where(settled, drawn.astype(jnp.int32).astype(jnp.uint32), fold(jax.vmap(game.pack)(after)))
-        fingerprint = mix(mix(games.fingerprint, drew + 1), last)
+        fingerprint = next_fingerprint(games.fingerprint, drew, last)
         none = jnp.full((*lanes.shape, 1), -1, jnp.int16)
         row = Trajectory(
             state=jax.vmap(game.pack)(before),

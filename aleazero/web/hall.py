@@ -66,8 +66,9 @@ class Hall:
     async def open(self, record: Record) -> dict[str, Any]:
         """A new table; AleaError where it cannot be."""
         table = await asyncio.to_thread(Table, record)
-        for player in {seat for seat in record.seats if seat != HUMAN}:
-            await asyncio.to_thread(self.room.player, record.game, player)
+        for seat, player in enumerate(record.seats):
+            if player != HUMAN:
+                await asyncio.to_thread(self.room.sit, record.game, player, table.state, seat == table.to_play)
         place = _Place(secrets.token_urlsafe(12), table)
         self._remember(place)
         await self._publish(place)

@@ -20,7 +20,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ BATCH = 16  # the larger of the two sizes
 MOST_PLAYERS = 12  # kept loaded
 MOST = {"sims": 2000, "nodes": 1_000_000, "depth": 20}  # that a visitor may ask for: others wait meanwhile
 FEWEST_STONES, FEWEST_STONES_PLAIN = 12, 28  # for Connect Four's solver, with Numba and without
+_MANY_STONES = "137127154673375617425463357241"
 _ASKED = re.compile(r"\b(sims|nodes|depth)\s*=\s*(\d+)")
 _THREADS = "alea-room-"  # what their names begin with
 T = TypeVar("T")
@@ -101,7 +102,7 @@ class Room:
             if len(number) > 9 or int(number) > MOST[what]:
                 raise ConfigError(f"player {text!r}: {what} is {number[:12]}; here it is at most {MOST[what]}")
         made = make_player(text, playable(game), self._runs)
-        if game == "connect_four" and isinstance(made, SolverPlayer):
+        if _solves_connect_four(made):
             made = dataclasses.replace(made, judge=functools.partial(_soon, made.judge))
         with self._lock:
             self._players[key] = made
@@ -110,6 +111,11 @@ class Room:
                 self._sizes.pop(old, None)
                 self._loading.pop(old, None)
         return made
+
+    def sit(self, game: str, text: str, state: Any, first: bool) -> None:
+        """Loads a player for a table that begins in a state, where it moves `first` or second; AleaError: it cannot."""
+        if _solves_connect_four(self.player(game, text)):
+            _enough(np.asarray(state.board)[None], 0 if first else 1)
 
     def prepare(self, game: str, text: str) -> concurrent.futures.Future[None]:
         """Loads a player and compiles what it needs to answer one table; then, without being waited for, many."""
@@ -148,11 +154,13 @@ class Room:
             return size in self._sizes.get((game, text), ())
 
     def _warm(self, game: str, text: str, size: int) -> None:
-        """Compiles one size, by answering a first position."""
-        rules = rules_of(playable(game))
+        """Compiles one size, by answering a first position, or one that is soon answered."""
+        rules, player = rules_of(playable(game)), self.player(game, text)
         state, _ = rules.settle(rules.first(0), 0, 0, opening=True)
+        if _solves_connect_four(player):
+            state = rules.game.notation.parse_state(_MANY_STONES)
         try:
-            _answers(rules.game, self.player(game, text), [_Request(state, 0, 0, concurrent.futures.Future())], size)
+            _answers(rules.game, player, [_Request(state, 0, 0, concurrent.futures.Future())], size)
         except AleaError:
             if size == 1:
                 raise
@@ -200,12 +208,21 @@ def still_thinking(seconds: float = 1.0) -> bool:
     return False
 
 
+def _solves_connect_four(player: AnyPlayer) -> TypeGuard[SolverPlayer]:
+    return isinstance(player, SolverPlayer) and player.game.spec.name == "connect_four"
+
+
 def _soon(judge: Judge, states: Any) -> np.ndarray:
     """Values of Connect Four where they are found in about a second; ConfigError where not."""
-    fewest = FEWEST_STONES if importlib.util.find_spec("numba") else FEWEST_STONES_PLAIN
-    if ((np.asarray(states.board) >= 0).sum((1, 2)) < fewest).any():
-        raise ConfigError(f"the solver of Connect Four is asked here from {fewest} stones on: earlier it takes minutes")
+    _enough(np.asarray(states.board))
     return judge(states)
+
+
+def _enough(boards: np.ndarray, more: int = 0) -> None:
+    """ConfigError where too few stones, with some `more`, stand on one of the boards for the solver to be quick."""
+    fewest = FEWEST_STONES if importlib.util.find_spec("numba") else FEWEST_STONES_PLAIN
+    if ((boards >= 0).sum((1, 2)) + more < fewest).any():
+        raise ConfigError(f"the solver of Connect Four is asked here from {fewest} stones on: earlier it takes minutes")
 
 
 def _answers(game: Game, player: AnyPlayer, requests: list[_Request], size: int) -> list[list[int]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -78,8 +78,20 @@ class Rules:
         return np.asarray(self._pack_all(jax.tree.map(lambda x: np.asarray(x)[rows], states)))[:count]
 
     def turn_to(self, state: Any, left: Any) -> list[int]:
-        """The actions of a whole turn that leaves a given state; found level by level, many positions at once."""
-        wanted, seat = bytes(np.asarray(self._pack(left))), int(state.to_play)
+        """The actions of a whole turn that leaves a given state."""
+        wanted = np.asarray(self._pack(left))
+        found = self.find_turn(state, lambda packed: (packed == wanted).all(-1))
+        if found is None:
+            where = self.game.notation.format_state(state)
+            raise GameContractError("turn", f"no turn leads to what the player wants in {where!r}")
+        return found
+
+    def find_turn(self, state: Any, wanted: Callable[[np.ndarray], np.ndarray]) -> list[int] | None:
+        """The actions of a turn that leaves what is `wanted`, `[n]` bool of packed states `[n, P]`; None: no turn.
+
+        Found level by level, many positions at once.
+        """
+        seat = int(state.to_play)
         paths: list[list[int]] = [[]]
         level = jax.tree.map(lambda x: np.asarray(x)[None], state)
         met: set[bytes] = set()
@@ -88,11 +100,13 @@ class Rules:
             parts = []
             for rows, actions, after, packed in self._after_all(level, len(paths)):
                 going = ~(after.is_chance | after.terminated | (after.to_play != seat))
+                right = wanted(packed)[: len(rows)]
+                if right.any():
+                    number = int(right.argmax())
+                    return [*paths[rows[number]], int(actions[number])]
                 kept = []
                 for number, row in enumerate(packed[: len(rows)]):
                     found = row.tobytes()
-                    if found == wanted:
-                        return [*paths[rows[number]], int(actions[number])]
                     if found not in met:
                         met.add(found)
                         if going[number]:
@@ -103,8 +117,7 @@ class Rules:
             paths = following
             if parts:
                 level = jax.tree.map(lambda *x: np.concatenate(x), *parts) if parts[1:] else parts[0]
-        where = self.game.notation.format_state(state)
-        raise GameContractError("turn", f"no turn leads to what the player wants in {where!r}")
+        return None
 
     def _after_all(self, level: Any, count: int) -> Iterator[tuple[np.ndarray, np.ndarray, Any, np.ndarray]]:
         """What the legal actions of `count` positions lead to, up to `PAIRS` at a time: whose, which, and where."""

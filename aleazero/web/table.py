@@ -315,6 +315,8 @@ class Table:
         record = self.record
         if record.clock is not None:
             return bool(record.begun) and not self.over
+        if record.resigned is not None:
+            return True
         return bool(record.begun) or any(record.seats[turn.seat] == HUMAN for turn in self.played)
 
     def _result(self) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import dataclasses
 import itertools
 from typing import Annotated, Any, Literal
 
-import jax
-import numpy as np
 from fastapi import APIRouter, Path, Query, Request, WebSocket
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,10 +16,10 @@ from aleazero.core.settings import to_toml
 from aleazero.play.episodes import Episode
 from aleazero.runs import RunFolder
 from aleazero.standing import standing
-from aleazero.web.faces import face_of
 from aleazero.web.feed import Watch, order, panels
 from aleazero.web.play_api import PROBLEMS
-from aleazero.web.rules import playable, rules_of
+from aleazero.web.replays import frames
+from aleazero.web.rules import playable
 from aleazero.web.sockets import not_there, watching
 
 router = APIRouter()
@@ -121,7 +119,8 @@ async def one_game(run: RunName, game: Annotated[str, Path(max_length=80)], requ
         folder = watch.find(run)
         for episode in _episodes(folder):
             if episode.id == game:
-                return {"id": game, "game": folder.read_config().game, "frames": _frames(folder, episode)}
+                name = folder.read_config().game
+                return {"id": game, "game": name, "frames": frames(playable(name), episode)}
         raise ConfigError(f"game {game!r} is not among the newest games of run {run!r} any more")
 
     return await asyncio.to_thread(look)
@@ -129,27 +128,6 @@ async def one_game(run: RunName, game: Annotated[str, Path(max_length=80)], requ
 
 def _episodes(run: RunFolder) -> list[Episode]:
     return list(itertools.islice(selfplay_games(run, SLABS), 10_000))
-
-
-def _frames(run: RunFolder, episode: Episode) -> list[dict[str, Any]]:
-    game = playable(run.read_config().game)
-    rules, face, unpack = rules_of(game), face_of(game), jax.jit(game.unpack)
-    frames = []
-    for row, action, value in zip(episode.moves.state, episode.moves.action, episode.moves.value, strict=True):
-        state = jax.tree.map(np.asarray, unpack(row))
-        legal = [] if bool(state.is_chance) else rules.legal(state)
-        made = int(action) in legal
-        frames.append(
-            {
-                "board": face.board(state),
-                "to_play": int(state.to_play),
-                "name": game.notation.format_action(state, int(action)) if made else "",
-                "steps": [face.places(state, int(action))] if made else [],
-                "value": float(value) if np.isfinite(value) else None,
-                "position": game.notation.format_state(state),
-            }
-        )
-    return frames
 
 
 @router.post("/runs/{run}/{what}", tags=["watch"], responses=PROBLEMS)

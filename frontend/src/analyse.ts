@@ -87,7 +87,8 @@ export function analysePage(given: URLSearchParams): Page {
     const turn = ++count;
     editing.replaceChildren();
     trouble.textContent = "";
-    result.replaceChildren(waiting(rolls ? `Rolling out: five plays, ${rolls} games each…` : "Thinking…"));
+    const kept = rolls && text.value.trim() === last?.position ? result.querySelector(".opinion") : null; // a rollout takes a while
+    result.replaceChildren(waiting(rolls ? `Rolling out: five plays, ${rolls} games each…` : "Thinking…"), ...(kept ? [kept] : []));
     history.replaceState(null, "", address());
     const asked = { game, position: text.value.trim() || null, player: player.value.trim() || null };
     try {

@@ -24,6 +24,11 @@ export interface Options {
   choices?: (choice: string) => string; // words for a choice
 }
 
+/** Shows where a move has gone. */
+export function mark(drawing: Drawing, steps: Step[]): void {
+  for (const step of steps) for (const id of [step.from, step.to]) if (id) drawing.places.get(id)?.hit.classList.add("last");
+}
+
 export function interact(drawing: Drawing, options: Options): { select: (place: string | null) => void; hint: (steps: Step[]) => void } {
   const { svg, places } = drawing;
   const byPlace = options.moves.filter((move) => move.to !== null);
@@ -210,9 +215,7 @@ export function interact(drawing: Drawing, options: Options): { select: (place: 
     best?.hit.focus();
   }
 
-  for (const step of options.marked ?? []) {
-    for (const id of [step.from, step.to]) if (id) places.get(id)?.hit.classList.add("last");
-  }
+  mark(drawing, options.marked ?? []);
   paint();
   return {
     select: (place) => {

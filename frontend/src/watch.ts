@@ -2,9 +2,10 @@
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { get, listen, post } from "./api";
+import { get, listen, post, type Step } from "./api";
 import { draw } from "./boards";
 import { h, percent, renew, signed } from "./dom";
+import { mark } from "./interact";
 import type { Page } from "./main";
 import { TITLES } from "./play";
 
@@ -326,7 +327,9 @@ export function runPage(name: string, given: URLSearchParams): Page {
 interface Frame {
   board: any;
   to_play: number;
+  chance: string; // what nature drew before it
   name: string;
+  steps: Step[];
   value: number | null;
   position: string;
 }
@@ -343,9 +346,11 @@ function replayPart(run: string): HTMLElement {
   const show = (): void => {
     const number = Number(slider.value);
     const frame = frames[number];
-    const drawing = draw(frame.board, { flip: false, chance: "", toPlay: frame.to_play });
+    const drawing = draw(frame.board, { flip: false, chance: frame.chance, toPlay: frame.to_play });
+    if (!(drawing instanceof HTMLElement)) mark(drawing, frame.steps);
     place.replaceChildren(drawing instanceof HTMLElement ? drawing : drawing.svg);
-    caption.textContent = `${number + 1} of ${frames.length}: ${frame.name}` + (frame.value === null ? "" : `, value ${signed(frame.value)}`);
+    const words = [frame.chance && `${frame.chance}:`, frame.name].filter(Boolean).join(" ");
+    caption.textContent = `${number + 1} of ${frames.length}: ${words}` + (frame.value === null ? "" : `, value ${signed(frame.value)}`);
   };
   slider.oninput = show;
   const load = h("button", { type: "button" }, "Show games of self-play");

@@ -251,6 +251,17 @@ def test_it_ends_with_the_block_and_can_be_started_anew() -> None:
 
 
 @engines
+@pytest.mark.usefixtures("nothing_left")
+def test_it_ends_when_nobody_holds_it_any_more() -> None:
+    engine = GnubgProgram(candidates, 0).__enter__()
+    assert engine.process is not None
+    pid = engine.process.pid
+    assert not is_gone(pid)
+    del engine
+    assert is_gone(pid)
+
+
+@engines
 def test_it_does_not_outlive_us(tmp_path: Path) -> None:
     program = (
         "import os, signal\n"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from aleazero.engines.stockfish import DEBIAN_PLACE
-from tests.web.conftest import NewPage, Server
+from tests.web.conftest import PATIENCE, NewPage, Server
 from tests.web.pages import NEEDS, keep, place
 
 pytestmark = NEEDS
@@ -172,6 +172,21 @@ def test_a_search_tree_is_a_picture_that_opens(new_page: NewPage, server: Server
     keep(page, "tree")
     page.keyboard.press("ArrowLeft")
     expect(nodes).to_have_count(4)
+
+
+def test_a_rollout_ends_with_intervals(new_page: NewPage, server: Server) -> None:
+    page = new_page()
+    position = "XGID=-B----B-A--------a-----ba-:0:0:1:21:0:0:0:0:0"  # few checkers, on their way home: short games
+    page.goto(f"{server.url}#/analyse?game=backgammon&position={position}&player=bundled,ply=0")
+    values = page.locator("table.thought tbody td.number:nth-child(3)")
+    much = 3000 * PATIENCE  # ms: rollouts are compiled
+    expect(values.first).to_have_text(re.compile(r"^\S\d\.\d{3}$"), timeout=much)
+    page.get_by_role("button", name="Roll out").click()
+    expect(values.first).to_have_text(re.compile(r"^\S\d\.\d{3} ±0\.\d{3}$"), timeout=much)
+    shown = values.all_inner_texts()
+    assert len(shown) > 1
+    assert all(re.search(r"±0\.\d{3}$", text) for text in shown)
+    assert any(not text.endswith("±0.000") for text in shown)
 
 
 def test_a_match_from_a_file_is_reviewed_game_by_game(new_page: NewPage, server: Server, tmp_path: Path) -> None:

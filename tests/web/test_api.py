@@ -443,6 +443,16 @@ def test_connect_four_is_solved_where_that_is_soon_done(client: httpx.Client) ->
     assert (hint["value"], hint["moves"][0]["line"]) == (found["value"], [])  # a hint is soon there
 
 
+def test_connect_fours_solver_is_an_opponent_where_it_answers_soon(client: httpx.Client) -> None:
+    asked = {"game": "connect_four", "seats": ["human", "solver"]}
+    refused = client.post("/api/tables", json=asked)
+    assert refused.status_code == 400
+    assert "stones" in refused.json()["detail"]
+    view = begin(client, "connect_four", ["human", "solver"], position="137127154673375617425463357241")
+    view = do(client, view, "move", text=view["moves"][0]["name"])
+    assert (view["trouble"], len(view["history"])) == (None, 2)
+
+
 @needs_stockfish
 def test_chess_is_analysed_and_reviewed_by_stockfish(client: httpx.Client) -> None:
     mate_in_two = "6k1/5ppp/8/8/8/8/2r2PPP/1R4K1 w - - 0 1"

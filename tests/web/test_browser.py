@@ -14,6 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Dialog, expect
 
 from aleazero import checkpoint as checkpoints
+from aleazero.observe.jsonl import JsonlSink
+from aleazero.observe.reports import AlarmReport, HardwareReport, WorkersReport
 from aleazero.runs import RunFolder
 from tests.web.conftest import PATIENCE, NewPage, Server, make_run, report, serving
 from tests.web.pages import (
@@ -295,6 +297,58 @@ def test_a_run_is_watched_while_it_grows(new_page: NewPage, server: Server) -> N
     keep(page, "watch")
 
 
+def test_alarms_machine_and_workers_of_a_run_are_shown(new_page: NewPage, server: Server) -> None:
+    run = RunFolder(server.folder / "runs" / "warned")
+    make_run(run.path)
+    where = {"step": 5, "rows": 500, "seconds": 5.0}
+    busy = dict.fromkeys(("one", "two"), 40.0)
+    workers = WorkersReport(
+        active={"player": 2, "evaluator": 1},
+        queue_rows=0,
+        quarantined=0,
+        refused={},
+        games_per_minute=busy,
+        rows_per_second=busy,
+        cpu_percent=busy,
+        memory_percent=busy,
+        gpu_utilization_percent={},
+        gpu_memory_percent={},
+        gpu_temperature_celsius={},
+        gpu_power_watts={},
+        **where,
+    )
+    machine = HardwareReport(
+        cpu_percent=61.2,
+        process_cpu_percent=90.0,
+        memory_percent=37.4,
+        memory_used_bytes=2**32,
+        process_memory_bytes=2**30,
+        gpu_utilization_percent={"0": 83.0},
+        gpu_memory_percent={"0": 50.0},
+        gpu_temperature_celsius={"0": 60.0},
+        gpu_power_watts={"0": 200.0},
+        **where,
+    )
+    metrics, far = JsonlSink(run.metrics_file), JsonlSink(run.workers_file)
+    metrics.emit(machine)
+    far.emit(workers)
+    page = new_page()
+    page.goto(f"{server.url}#/watch/warned")
+    expect(page.locator('[data-fact="machine"]')).to_have_text("CPU 61 %, memory 37 %, GPU 0 83 %")
+    expect(page.locator('[data-fact="workers"]')).to_have_text("2 player, 1 evaluator")
+    machine_chart, workers_chart = (page.locator(".chart", has_text=name) for name in ("Machine", "Workers"))
+    expect(machine_chart.locator(".u-legend .u-series")).to_have_text(["CPU", "memory", "GPU 0"])
+    expect(workers_chart.locator(".u-legend .u-series")).to_have_text(["one", "two"])
+    expect(page.locator(".alarm")).to_have_count(0)
+    metrics.emit(AlarmReport(level="warn", name="entropy", message="moves are few", setting="learn.entropy", **where))
+    alarm = page.locator(".alarm.warn")  # while it is looked at
+    expect(alarm).to_have_text("entropy: moves are few (learn.entropy)")
+    expect(alarm).to_be_visible()
+    for sink in (metrics, far):
+        sink.close()
+    keep(page, "alarm")
+
+
 def test_runs_are_compared(new_page: NewPage, server: Server) -> None:
     for name in ("before", "after"):
         make_run(server.folder / "runs" / name)
@@ -389,6 +443,80 @@ def test_a_run_that_is_trained_is_paused_resumed_and_stopped(
         expect(page.locator(f'[data-do="{what}"]')).to_be_disabled()
     assert asked == [f"{what} run trained?" for what in ("stop", "pause", "resume", "stop")]
     assert checkpoints.steps(RunFolder(server.folder / "runs" / "trained").checkpoints)
+    page.get_by_role("button", name="Show games of self-play").click()
+    page.locator(".gamelist button").first.click()
+    caption, signs = page.locator(".replay p"), page.locator(".replay svg.board .mark")
+    expect(caption).to_have_text(re.compile(r"^1 of \d: [a-c][1-3], value "))
+    expect(page.locator(".replay .last")).to_have_count(1)  # where the move goes
+    expect(signs).to_have_count(0)
+    page.get_by_label("Move", exact=True).press("End")
+    expect(caption).to_have_text(re.compile(r"^(\d) of \1: [a-c][1-3]"))
+    expect(signs).not_to_have_count(0)
+
+
+def test_a_hint_a_move_taken_back_and_a_game_given_up(new_page: NewPage, server: Server, client: httpx.Client) -> None:
+    name, page, answers = (
+        table(client, "tictactoe", ["human", "solver"], position="XX./OO./..."),
+        new_page(),
+        [False, True],
+    )
+    page.on("dialog", lambda dialog: dialog.accept() if answers.pop(0) else dialog.dismiss())
+    show(page, server, name)
+    hint, back, resign = (page.get_by_role("button", name=words) for words in ("Hint", "Take back", "Resign"))
+    expect(back).to_be_disabled()
+    hint.click()
+    expect(page.locator(".advice table.thought tbody tr").first).to_contain_text("c3")
+    expect(place(page, "c3")).to_have_class(re.compile("hinted"))
+    place(page, "c1").click()
+    until_shown(page, 2)
+    expect(page.locator(".advice table")).to_have_count(0)
+    back.click()
+    until_shown(page, 0)
+    expect(page.locator(".status")).to_contain_text("Your move")
+    resign.click()  # and no: nothing happens
+    expect(page.locator(".status")).to_contain_text("Your move")
+    resign.click()
+    expect(page.locator(".status")).to_have_text("You lose (resigned).")
+    expect(resign).to_be_disabled()
+    back.click()
+    expect(page.locator(".status")).to_contain_text("Your move")
+    place(page, "c3").click()
+    expect(page.locator(".status")).to_have_text("You win.")
+    assert answers == []
+
+
+def test_a_short_match_is_begun_in_the_lobby_and_another_won_by_clicks(
+    new_page: NewPage, server: Server, client: httpx.Client
+) -> None:
+    page = new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto(f"{server.url}#/play/backgammon")
+    page.get_by_label("Opponent").select_option("random")
+    page.locator("label", has_text="one game").get_by_role("combobox").select_option("to 3 points")
+    page.get_by_role("button", name="Start").click()
+    status, following = page.locator(".status"), page.get_by_role("button", name="Next game")
+    expect(status).to_contain_text("Match to 3: X 0, O 0.")
+    page.get_by_role("button", name="Resign").click()
+    expect(status).to_have_text("You lose (resigned). Match to 3: X 0, O 1.")
+    following.click()
+    expect(status).to_contain_text("Match to 3: X 0, O 1.")
+    expect(page.get_by_role("button", name="Resign")).to_be_enabled()
+    # Every game of this match begins with X's last checker and a roll; who has borne off all has won a point.
+    position = "XGID=-A" + 22 * "-" + "a-:0:0:1:64:0:0:0:0:0"
+    show(page, server, table(client, "backgammon", ["human", "random"], position=position, match_points=3))
+    for won in (1, 2, 3):
+        place(page, "1").click()
+        place(page, "off0").click()
+        if page.locator("dialog.chooser").count():
+            page.locator("dialog.chooser button").first.click()
+        expect(status).to_contain_text(f"Match to 3: X {won}, O 0.")
+        expect(status).to_contain_text("You win")
+        if won < 3:
+            following.click()
+            expect(status).to_contain_text("Your move")
+    expect(following).to_have_count(0)
+    page.get_by_role("button", name="New game").click()
+    expect(status).to_contain_text("Match to 3: X 0, O 0.")
 
 
 def test_a_flag_falls_on_the_page(new_page: NewPage, server: Server, client: httpx.Client) -> None:

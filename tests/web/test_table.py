@@ -185,6 +185,24 @@ def test_answers_are_the_same_alone_and_together(tmp_path: Path) -> None:
         room.close()
 
 
+@pytest.mark.skipif(not Path("/usr/games/gnubg").exists(), reason="Debian's gnubg is not installed")
+def test_the_program_of_a_player_that_is_not_kept_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.web.room.MOST_PLAYERS", 1)
+    room = Room(tmp_path)
+    try:
+        rules = rules_of(playable("backgammon"))
+        state, _ = rules.settle(rules.first(0), 0, 0, opening=True)
+        text = "gnubg:ply=0;engine=debian"
+        assert room.turn("backgammon", text, state, 0, 0).result(180)
+        pid = room.player("backgammon", text).engine.process.pid  # type: ignore[union-attr]
+        assert Path(f"/proc/{pid}").exists()
+        room.player("tictactoe", "random")
+        room.turn("tictactoe", "random", rules_of(playable("tictactoe")).first(0), 0, 0).result(180)  # none holds it
+        assert not Path(f"/proc/{pid}").exists()
+    finally:
+        room.close()
+
+
 def test_only_so_many_games_are_kept(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}.json").write_text("{}")
