@@ -38,7 +38,7 @@ from aleazero.runs import find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.expectimax import Expectimax, Turn, rank_turns
 from aleazero.search.plies import Plies
-from aleazero.search.settings import Knobs, SearchConfig, make_knobs
+from aleazero.search.settings import SearchConfig, playing_knobs
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
@@ -102,7 +102,7 @@ class NetworkPlayer:
 
     def look(self, states: Any, keys: Array) -> SearchResult:
         """All that the search found."""
-        return _search(self.game, self.model, self.search)(self.weights, states, keys, _knobs(self.search))
+        return _search(self.game, self.model, self.search)(self.weights, states, keys, playing_knobs(self.search))
 
     def opinion(self, states: Any) -> Array:
         """`[B, V]`: the network's own outcome distribution for to_play."""
@@ -415,8 +415,3 @@ def _after_rolls(game: Game, model: Model) -> Callable[..., Array]:
 @functools.cache
 def _opinion(game: Game, model: Model) -> Callable[..., Array]:
     return jax.jit(lambda weights, states: model.opinion(weights, jax.vmap(game.observe)(states)))
-
-
-@functools.lru_cache(maxsize=MOST_SEARCHES)
-def _knobs(config: SearchConfig) -> Knobs:
-    return make_knobs(config, gumbel_scale=0.0)
