@@ -18,7 +18,7 @@ from aleazero import __version__, export
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble_ppo import parts_of
 from aleazero.config import RunConfig
-from aleazero.core.errors import AleaError, MissingExtra
+from aleazero.core.errors import AleaError, ConfigError, MissingExtra
 from aleazero.core.settings import flatten
 from aleazero.observe.console import ConsoleSink
 from aleazero.observe.endpoint import Endpoint
@@ -43,7 +43,7 @@ TENSORBOARD_VARIABLE = "TENSORBOARD_LOG_DIR"  # where set, every run has a folde
 
 
 def need_extras(settings: ObserveConfig) -> None:
-    """Says what has to be installed for the sinks asked for, before a run is made."""
+    """Says what the sinks asked for do not have, before a run is made."""
     if settings.prometheus and find_spec("prometheus_client") is None:
         raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor")
     if settings.prometheus:
@@ -52,6 +52,11 @@ def need_extras(settings: ObserveConfig) -> None:
         need_mlflow()
     if settings.wandb != "off" and find_spec("wandb") is None:
         raise MissingExtra("Weights & Biases", "wandb", "wandb")
+    if shared := os.environ.get(TENSORBOARD_VARIABLE):
+        try:
+            Path(shared).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{TENSORBOARD_VARIABLE} is {shared!r}, where nothing can be written: {error}") from error
 
 
 def need_ray() -> None:

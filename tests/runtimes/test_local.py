@@ -169,7 +169,6 @@ def test_nothing_that_watches_a_run_changes_what_it_learns(
 def test_sinks_do_not_change_what_is_learned_and_a_failing_one_does_not_stop_it(
     reference: checkpoint.Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("tensorboardX")
     kept = Recorder()
     with caplog.at_level(logging.WARNING, "aleazero"):
         sink = Fanout([Broken(), kept, TensorboardSink(tmp_path / "board")])
