@@ -39,7 +39,7 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Digesting, Iteration, match_report
 from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.profile import profile
-from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay, SoFar
+from aleazero.runtimes.selfplay import Producer, ProducersFailed, Resume, SelfPlay, SoFar
 from aleazero.runtimes.slab_log import SlabLog
 
 logger = logging.getLogger(__name__)
@@ -137,6 +137,9 @@ class LocalRun:
         self._report()
         finished = self._way.over(self._count()) and not self._owes()
         if finished:
+            if self._games < config.total_games:
+                logger.warning("%d rows are played, and %d of %d games are over: raise total_rows",
+                               self.producer.rows, self._games, config.total_games)  # fmt: skip
             if not self.learner.started:
                 ready, least = self.replay.count_ready(), config.replay.min_rows
                 logger.warning("nothing was learned: %d rows were ready, and replay.min_rows is %d", ready, least)
@@ -190,6 +193,9 @@ class LocalRun:
         due = began - self._asked >= config.observe.every_seconds
         try:
             slab = None if trains else self.producer.step()
+        except ProducersFailed as error:  # what was learned from them is worth keeping
+            self.save()
+            self._fail(str(error))
         except AleaError:
             self._catch_up()  # what was learned last may be why: its alarm says more
             raise
