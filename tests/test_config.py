@@ -89,9 +89,18 @@ def test_presets_of_an_environment_fit_it(preset: str) -> None:
 
 
 def test_presets_of_one_game_are_larger_and_larger() -> None:
-    for game in ("connect_four", "tictactoe", "pig", "quoridor"):
+    for game in ("connect_four", "tictactoe", "pig", "quoridor", "chess"):
         rows = [resolve(game, preset=preset, environ={}).total_rows for preset in PRESETS]
         assert rows == sorted(rows)
+
+
+def test_no_strong_preset_is_weaker_than_the_standard_one() -> None:
+    """A game with a standard preset of its own has a strong one of its own: the general one knows no game."""
+    files = sorted((Path(assemble.__file__).parent / "presets").glob("*.toml"))
+    assert len(files) > 5
+    for file in files:
+        tables = tomllib.loads(file.read_text("utf-8"))
+        assert "strong" in tables or "standard" not in tables, file.name
 
 
 def test_an_unknown_preset_is_named_with_the_nearest() -> None:
