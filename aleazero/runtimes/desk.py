@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -179,15 +180,15 @@ def orders(config: RunConfig, folder: RunFolder, root: Path) -> list[Order]:
 
 
 def model_name(config: RunConfig) -> str:
-    """The registered model of a game's networks."""
-    return config.game.replace(":", "_").replace("/", "_")
+    """The registered model of a game's networks, and what runs of it are called."""
+    return re.sub(r"[:/=]", "_", config.game)
 
 
 def write_network(folder: Path, root: Path, step: int, into: Path) -> None:
     """Exports the weights that a run played with at a step."""
     run = RunFolder(folder)
     parts = parts_of(run.read_config(), root)
-    found = find_checkpoint(run.checkpoints, str(step))
+    found = find_checkpoint(run, str(step))
     weights = checkpoints.restore(found, "average", jax.eval_shape(parts.model.init, jax.random.key(0)))
     facts = {"run": run.name, "step": step, "rows": found.facts["rows"], "package_version": __version__}
     export.write(into, parts.model, weights, facts)
@@ -201,7 +202,7 @@ def register(config: RunConfig, folder: RunFolder, root: Path) -> None:
     judges = config.evaluate.opponents
     if config.observe.mlflow or not config.observe.register or not judges:
         return
-    there = set(checkpoints.steps(folder.checkpoints))
+    there = set(folder.steps())
     matches = [r for r in folder.read_reports() if r["kind"] == EvalReport.kind and r["opponent"] == judges[0]]
     matches = [record for record in matches if record["step"] in there]
     if not matches:

@@ -338,8 +338,12 @@ class LocalRun:
             kept = self._awaited | ({self._best[1]} if self._best else set())
             checkpoints.prune(root, config.checkpoint.keep_last, kept)
             self._log.trim(self.learner.base_steps, self.replay.num_slabs, self.replay.slabs)
+            if config.checkpoint.keep_weights:
+                weights = {"average": arrays["average"]}
+                checkpoints.save(self.folder.versions, self.learner.steps, weights, self._facts())
+                checkpoints.prune(self.folder.versions, config.checkpoint.keep_weights, ())
         except (checkpoints.CheckpointError, ReplayLogError) as error:
-            logger.warning("%s", error)  # what is no longer needed stays, and nothing is lost
+            logger.warning("%s", error)  # nothing is lost that a run goes on from
         self._emit(CheckpointReport(**self._where(), path=str(path), saved=True))
         return True
 
