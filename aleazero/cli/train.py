@@ -76,7 +76,8 @@ def train(
 
 def rows_for(config: RunConfig) -> int:
     """So many rows that `total_games` games are over before, however long they last."""
-    lanes = config.selfplay.num_games * max(config.producers.workers, 1)
+    elsewhere = 0 if config.runtime == "local" else config.ray.workers * config.ray.groups
+    lanes = config.selfplay.num_games * max(config.producers.workers, elsewhere, 1)
     rounds = -(-config.total_games // lanes) + 1  # of games in every lane; one more for rollouts that end later
     return rounds * lanes * max(make_game(config.game).spec.max_plies, config.selfplay.moves_per_rollout)
 

@@ -17,9 +17,12 @@ import pytest
 from aleazero.cli.main import run
 from aleazero.cli.train import tell
 from aleazero.config import resolve
+from aleazero.core.game import Game
 from aleazero.core.settings import flatten
+from aleazero.games.registry import make_game
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.reports import EvalReport
+from aleazero.players import load_run_weights
 from aleazero.runs import RunFolder
 from aleazero.runtimes.start import Finished
 from tests.cli.conftest import TINY, Alea
@@ -172,6 +175,22 @@ def test_the_cycle_writes_its_games_when_it_has_trained(tmp_path: Path) -> None:
     assert writes == "runs pgn job --out runs/job/games.pgn --force"
     refused = cycle(alea=stand_in, NO_AMP="maybe")
     assert (refused.returncode, "maybe is neither 1 nor 0" in refused.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_network_may_see_earlier_positions(alea: Alea, tmp_path: Path) -> None:
+    tiny = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "total_rows": 256}
+    tiny |= {"targets.wait": "false", "targets.td_lambda": 0.9, "learn.ema": 0}
+    sets = [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
+    report = alea("train", "chess:history=2", "--preset", "demo", *sets, "--runs", tmp_path)
+    assert (report["run"], report["status"]) == ("chess_history_2-demo-1", "done")
+    game = make_game("chess:history=2")
+    assert isinstance(game, Game)
+    model, weights = load_run_weights(report["run"], game, tmp_path)
+    assert model.spec.observation_shape == (8, 8, 43)
+    assert any(leaf.shape[-2:] == (43, 8) for leaf in jax.tree.leaves(weights))
+    learned = [record for record in RunFolder(tmp_path / report["run"]).read_reports() if record["kind"] == "learn"]
+    assert learned[-1]["step"] > 0
 
 
 @pytest.mark.slow
