@@ -268,6 +268,7 @@ def test_values_out_of_range_are_said_by_the_table_they_are_in() -> None:
             environ={},
             assignments=[
                 *("seed=-1", "total_rows=0", "selfplay.fast_simulations=9", "search.max_nodes=99", "search.kind=puct"),
+                "selfplay.full_search_fraction=0.5",
                 *("learn.learning_rate.start=-1", "evaluate.games=7", "checkpoint.keep_last=0", "replay.surprise=2"),
                 *("observe.every_seconds=-1", "loss.value_weight=-1", "targets.td_lambda=1.5", "model.width=0"),
             ],
