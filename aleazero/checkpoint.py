@@ -52,10 +52,11 @@ class CheckpointConfig:
     every_epochs: int = 0  # in place of rows, where a run has epochs (learn.games_per_epoch); 0: by rows
     every_games: int = 0  # in place of rows: games that are over; 0: by rows
     keep_last: int = 2  # besides the best one
+    keep_weights: int = 32  # versions whose weights stay when their checkpoints go, to play and be measured; 0: none
 
     def problems(self) -> list[str]:
         """What is wrong with it."""
-        least = {"every_rows": 1, "every_epochs": 0, "every_games": 0, "keep_last": 1}
+        least = {"every_rows": 1, "every_epochs": 0, "every_games": 0, "keep_last": 1, "keep_weights": 0}
         both = self.every_epochs and self.every_games
         twice = ["every_epochs and every_games are both given: give one of them"] if both else []
         return twice + [

@@ -1,5 +1,5 @@
-"""Games of chess written down: those of a match while it is played, and those of self-play out of a run's replay log;
-and how far off a network is in the positions of those.
+"""Games of chess written down: those of a match while it is played, and those of self-play out of a run's replay log,
+or out of the replay in its newest checkpoint; and how far off a network is in the positions of those.
 
 Matches know players by what they choose, so games are taken down by players that pass on what others choose. Random
 opening moves are nobody's choice: such a game is written from the position after them.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from aleazero import checkpoint as checkpoints
 from aleazero.core.opinions import certain, seen_by_seat
 from aleazero.core.records import Trajectory, Weights
 from aleazero.games.chess.game import Chess, ChessState
@@ -27,6 +29,8 @@ from aleazero.play.match import Player
 from aleazero.players import NetworkPlayer
 from aleazero.replay.log import ReplayLog, ReplayLogError
 from aleazero.runs import RunFolder
+
+logger = logging.getLogger(__name__)
 
 RESULTS = {1.0: "1-0", 0.0: "1/2-1/2", -1.0: "0-1"}  # by White's points
 
@@ -138,6 +142,37 @@ def selfplay_games(run: RunFolder, newest: int | None = None) -> Iterator[Episod
         yield from assembler.add(first, slab)
 
 
+def held_games(run: RunFolder) -> Iterator[Episode]:
+    """The whole games in the replay of a run's newest checkpoint, which is there where the run has no log.
+
+    What the search thought is not: values are the network's. Of any game, not of chess alone.
+    """
+    found = checkpoints.newest(run.checkpoints, logger.warning)
+    if found is None or "replay/action" not in found.arrays:
+        return
+    ring = {name.partition("/")[2]: array for name, array in found.arrays.items() if name.startswith("replay/")}
+    slabs, length, lanes = ring["action"].shape
+    played = found.facts["slabs"]
+    slots = [number % slabs for number in range(max(played - slabs, 0), played)]
+    follows = {int(ring["following"][slot]) for slot in slots}
+    nothing = np.zeros((length, lanes), np.uint32)
+    for first in slots:  # each begins a chain of slabs in which the same games go on, or is part of one
+        if first in follows:
+            continue
+        lost, slot = int(played > slabs), first  # games under way at the first slab have lost their beginning
+        assembler = EpisodeAssembler(run.read_config().seed, np.arange(lanes))
+        while slot < slabs:
+            fields: dict[str, Any] = {field: ring[field][slot] for field in _KEPT}
+            fields |= {"value": ring["predicted"][slot], "fingerprint": nothing}
+            slab = Trajectory(**fields)
+            yield from assembler.add(lost, slab)
+            lost, slot = lost + length, int(ring["following"][slot])
+
+
+_KEPT = (  # of a trajectory, in replay
+    *("state", "to_play", "actions", "policy", "action", "opinion", "searched", "random"),
+    *("ended", "settled", "truncated", "points"),
+)
 CHUNK = 128  # positions judged at a time
 
 

@@ -104,7 +104,8 @@ class RunConfig:
             return found + self._ppo_problems()
         if self.runtime == "rllib":
             found.append(f"runtime is 'rllib', which learns by PPO; algorithm is {self.algorithm!r}")
-        if self.selfplay.fast_simulations > self.search.max_simulations:
+        fast = self.selfplay.full_search_fraction < 1
+        if fast and self.selfplay.fast_simulations > self.search.max_simulations:
             found.append(
                 f"selfplay.fast_simulations is {self.selfplay.fast_simulations}; it cannot exceed "
                 f"search.max_simulations ({self.search.max_simulations})"
@@ -273,6 +274,20 @@ def resolve(
     for told in notes:
         note(told)
     return build(RunConfig, layers)
+
+
+def is_given(
+    path: str, file: Path | None, assignments: Sequence[str], environ: Mapping[str, str] | None = None
+) -> bool:
+    """Whether anything but a preset says what a setting is, as in `selfplay.num_games`."""
+    environment = from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS)
+    for layer in (*([load_file(file)] if file else []), environment, parse_assignments(assignments)):
+        found: Any = layer.values
+        for key in path.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if found is not None:
+            return True
+    return False
 
 
 def preset_layer(game: str, preset: str) -> Layer:

@@ -148,7 +148,7 @@ def _of_run(detail: str, text: str, game_name: str, root: Path | None) -> HostNe
     if config.algorithm != "ppo":
         raise ConfigError(f"player {text!r} was trained by {config.algorithm!r}, not by 'ppo'")
     game = host_game(config.game, config.model.kind, config.model.graph)
-    found = find_checkpoint(run.checkpoints, step)
+    found = find_checkpoint(run, step)
     check_game(found, game)
     model = build_model(config.model, game.spec)
     weights = checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))

@@ -34,11 +34,11 @@ from aleazero.models.build import Model, build_model
 from aleazero.play.match import Player, TurnPlayer
 from aleazero.play.rollout import random_actions
 from aleazero.registry import registered_folder
-from aleazero.runs import find_run, runs_root
+from aleazero.runs import RunFolder, find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.expectimax import Expectimax, Turn, rank_turns
 from aleazero.search.plies import Plies
-from aleazero.search.settings import Knobs, SearchConfig, make_knobs
+from aleazero.search.settings import SearchConfig, playing_knobs
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
@@ -102,7 +102,7 @@ class NetworkPlayer:
 
     def look(self, states: Any, keys: Array) -> SearchResult:
         """All that the search found."""
-        return _search(self.game, self.model, self.search)(self.weights, states, keys, _knobs(self.search))
+        return _search(self.game, self.model, self.search)(self.weights, states, keys, playing_knobs(self.search))
 
     def opinion(self, states: Any) -> Array:
         """`[B, V]`: the network's own outcome distribution for to_play."""
@@ -305,19 +305,24 @@ def load_run_weights(name_and_step: str, game: Game, root: Path | None = None) -
     name, _, step = name_and_step.partition("@")
     run = find_run(runs_root(root), name)
     config = run.read_config()
-    found = find_checkpoint(run.checkpoints, step)
+    found = find_checkpoint(run, step)
     check_game(found, game)
     model = build_model(config.model, game.spec)
     return model, checkpoints.restore(found, "average", jax.eval_shape(model.init, jax.random.key(0)))
 
 
-def find_checkpoint(root: Path, step: str) -> checkpoints.Checkpoint:
-    """A checkpoint by step, the one that its run measured best ("best"), or the newest intact one if none is named."""
-    known = checkpoints.steps(root)
+def find_checkpoint(run: RunFolder, step: str) -> checkpoints.Checkpoint:
+    """A checkpoint by step, the one that its run measured best ("best"), or the newest intact one if none is named.
+
+    Of a step whose checkpoint is gone the playing weights may be there still, and are all that it then holds.
+    """
+    root = run.checkpoints
     if step and step != "best":
+        known = run.steps()
         if not step.isdecimal() or int(step) not in known:
             raise UnknownName(f"checkpoint in {root}", step, ["best", *(str(s) for s in known)])
-        return checkpoints.read(root / f"{int(step):012d}")
+        whole = int(step) in checkpoints.steps(root)
+        return checkpoints.read((root if whole else run.versions) / f"{int(step):012d}")
     import logging
 
     found = checkpoints.newest(root, logging.getLogger(__name__).warning)
@@ -415,8 +420,3 @@ def _after_rolls(game: Game, model: Model) -> Callable[..., Array]:
 @functools.cache
 def _opinion(game: Game, model: Model) -> Callable[..., Array]:
     return jax.jit(lambda weights, states: model.opinion(weights, jax.vmap(game.observe)(states)))
-
-
-@functools.lru_cache(maxsize=MOST_SEARCHES)
-def _knobs(config: SearchConfig) -> Knobs:
-    return make_knobs(config, gumbel_scale=0.0)

@@ -4,7 +4,7 @@
     metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
     alea.log         what happened, in words          run.lock        held by the process that trains
     driver.log       the same, of the driver on Ray   driver.lock     held by the process that has others train
-    profile/         traces, where they were asked for
+    profile/         traces, where they were asked for    versions/   weights of every checkpoint, as checkpoints
 Knows neither roles nor networks.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError, UnknownName
 from aleazero.core.files import replace_file
@@ -66,6 +67,15 @@ class RunFolder:
     def checkpoints(self) -> Path:
         """The root of the checkpoints."""
         return self.path / "checkpoints"
+
+    @property
+    def versions(self) -> Path:
+        """The root of checkpoints that hold the playing weights alone: they stay when the whole ones go."""
+        return self.path / "versions"
+
+    def steps(self) -> list[int]:
+        """The steps whose weights are there, ascending."""
+        return sorted({*checkpoints.steps(self.checkpoints), *checkpoints.steps(self.versions)})
 
     @property
     def profile(self) -> Path:

@@ -35,6 +35,7 @@ class Suite:
 
     name: str
     entries: tuple[Entry, ...]
+    refused: tuple[str, ...] = ()  # what is wrong with the lines of a file that are no positions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Marks:
 
 def epd_suite(game: Chess, path: Path, count: int | None = None) -> Suite:
     """The first `count` positions of a file, or all."""
-    return Suite(path.name, tuple(read_epd(path, game)[:count]))
+    entries, refused = read_epd(path, game)
+    return Suite(path.name, tuple(entries[:count]), tuple(refused))
 
 
 def shipped_suite(game: Chess, count: int | None = None) -> Suite:

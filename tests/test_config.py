@@ -89,9 +89,18 @@ def test_presets_of_an_environment_fit_it(preset: str) -> None:
 
 
 def test_presets_of_one_game_are_larger_and_larger() -> None:
-    for game in ("connect_four", "tictactoe", "pig", "quoridor"):
+    for game in ("connect_four", "tictactoe", "pig", "quoridor", "chess"):
         rows = [resolve(game, preset=preset, environ={}).total_rows for preset in PRESETS]
         assert rows == sorted(rows)
+
+
+def test_no_strong_preset_is_weaker_than_the_standard_one() -> None:
+    """A game with a standard preset of its own has a strong one of its own: the general one knows no game."""
+    files = sorted((Path(assemble.__file__).parent / "presets").glob("*.toml"))
+    assert len(files) > 5
+    for file in files:
+        tables = tomllib.loads(file.read_text("utf-8"))
+        assert "strong" in tables or "standard" not in tables, file.name
 
 
 def test_an_unknown_preset_is_named_with_the_nearest() -> None:
@@ -259,6 +268,7 @@ def test_values_out_of_range_are_said_by_the_table_they_are_in() -> None:
             environ={},
             assignments=[
                 *("seed=-1", "total_rows=0", "selfplay.fast_simulations=9", "search.max_nodes=99", "search.kind=puct"),
+                "selfplay.full_search_fraction=0.5",
                 *("learn.learning_rate.start=-1", "evaluate.games=7", "checkpoint.keep_last=0", "replay.surprise=2"),
                 *("observe.every_seconds=-1", "loss.value_weight=-1", "targets.td_lambda=1.5", "model.width=0"),
             ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import logging
@@ -18,6 +19,8 @@ from aleazero.config import resolve
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
 from aleazero.core.game import Game
 from aleazero.core.keys import Role, lane_keys
+from aleazero.core.records import Prediction
+from aleazero.games.chess.game import Chess
 from aleazero.games.pig import Pig
 from aleazero.games.registry import make_game
 from aleazero.games.tictactoe import TicTacToe
@@ -44,6 +47,7 @@ from tests.play.test_turns import Toss
 pytestmark = pytest.mark.usefixtures("quick_compile")
 
 GAME = TicTacToe()
+CHESS = Chess()
 SETTINGS = ["model.width=8", "model.blocks=1", "model.kind=mlp"]
 
 
@@ -411,3 +415,26 @@ def test_rolls_are_worth_what_the_answers_are_to_seat_0() -> None:
         possible = chances[:, outcome] > 0
         np.testing.assert_allclose(found[possible, outcome], wanted[possible], atol=1e-5)
         assert after.terminated[possible].any() == (outcome < 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Unwilling:
+    """A network that thinks all positions even, all moves alike, and one of them bad."""
+
+    num_actions: int
+    shunned: int
+
+    def evaluate(self, weights: Any, observations: jax.Array) -> Prediction:
+        logits = jnp.zeros((len(observations), self.num_actions)).at[:, self.shunned].set(-1.0)
+        return Prediction(logits=logits, value=jnp.zeros(len(observations)))
+
+
+def test_a_larger_budget_looks_at_more_moves() -> None:
+    """A mate in one that is the least likely of more than 16 moves is found."""
+    state = CHESS.notation.parse_state("6k1/5ppp/8/8/8/8/5PPP/3R2K1 w - - 0 1")
+    mate = CHESS.notation.parse_action(state, "Rd8")
+    search = players.search_config({"sims": "200"}, CHESS, "unwilling")
+    model: Any = Unwilling(CHESS.spec.num_actions, mate)
+    found = NetworkPlayer(CHESS, model, (), search, "unwilling").look(jax.tree.map(lambda x: x[None], state), keys(1))
+    assert (np.asarray(found.actions[0]) >= 0).sum() > 16
+    assert int(found.action[0]) == mate

@@ -20,12 +20,11 @@ from typing import Any, Literal
 
 import jax
 
-from aleazero.config import NOT_SETTINGS, RunConfig
+from aleazero.config import RunConfig, is_given
 from aleazero.core.devices import cores, lanes_step
 from aleazero.core.errors import AleaError
 from aleazero.core.files import replace_file
 from aleazero.core.game import Game
-from aleazero.core.settings import from_environment, load_file, parse_assignments
 from aleazero.games.registry import make_game
 
 FORMAT = 1
@@ -176,7 +175,7 @@ def with_num_games(
     Nothing changes, and nothing is said, where somebody gave that setting or there is no profile. Where the number
     does not fit the other settings, they stay as they are and the reason is told.
     """
-    if _given(file, assignments, os.environ if environ is None else environ):
+    if is_given("selfplay.num_games", file, assignments, environ):
         return config, None
     path = place(SELFPLAY, config.game, preset, hardware())
     if not path.is_file():
@@ -195,17 +194,6 @@ def with_num_games(
     if problems:
         return config, f"selfplay.num_games stays {own}: {source} has {batch}, but {'; '.join(problems)}"
     return changed, f"selfplay.num_games is {batch}, from {source}; the preset has {own}"
-
-
-def _given(file: Path | None, assignments: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether anything but a preset says how many games are played at once."""
-    layers = [
-        *([load_file(file)] if file else []),
-        from_environment(RunConfig, environ, ignore=NOT_SETTINGS),
-        parse_assignments(assignments),
-    ]
-    tables = [layer.values.get("selfplay") for layer in layers]
-    return any(isinstance(table, Mapping) and "num_games" in table for table in tables)
 
 
 def _problems(config: RunConfig) -> list[str]:

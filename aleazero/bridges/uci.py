@@ -27,7 +27,7 @@ from aleazero.core.records import Weights
 from aleazero.games.chess.compiled import legal_actions
 from aleazero.games.chess.fen import make_state, parse_fen
 from aleazero.games.chess.game import Chess, ChessState
-from aleazero.games.chess.uci import action_of, as_open, go_on, open_actions
+from aleazero.games.chess.uci import action_of, as_open, counted, go_on, open_actions
 from aleazero.models.build import Model, ModelConfig, build_model
 from aleazero.players import bundled_folder, load_network
 
@@ -59,6 +59,7 @@ class UciEngine:
         self.options = Options(cores, cores, weights, simulations)
         self._say_line, self._speaking = say, threading.Lock()
         self._start, self._moves = "startpos", list[str]()
+        self._refused = False  # the position last sent
         self._state = self._first = self._position("startpos")
         self._network: tuple[Model, Weights] | None = None
         self._thinker: Thinker | None = None
@@ -216,12 +217,13 @@ class UciEngine:
 
     def _position(self, fen: str) -> ChessState:
         try:
-            return make_state(self._game, parse_fen(fen))
+            return make_state(self._game, parse_fen(counted(fen)))
         except NotationError as error:
             raise NotationError(f"position {short(fen)}: {error}") from None
 
     def _set_position(self, rest: str) -> None:
-        """Takes a position; if anything is wrong with it, the one before stays."""
+        """Takes a position; if anything is wrong with it, the one before stays, and the next search says so."""
+        self._refused = True
         where, _, line = f"{rest} ".partition(" moves ")
         where = where.strip()
         if where != "startpos" and not where.startswith("fen "):
@@ -234,7 +236,7 @@ class UciEngine:
                 state = go_on(self._game, state, moves[number])
             except NotationError as error:
                 raise NotationError(f"position: at move {number + 1}: {error}; the position is not changed") from None
-        self._start, self._moves, self._state = start, moves, state
+        self._start, self._moves, self._state, self._refused = start, moves, state, False
 
     # ---- searching
 
@@ -242,6 +244,8 @@ class UciEngine:
         limits, problems = parse_go(rest.split())
         for problem in problems:
             self._error(f"go: {problem}")
+        if self._refused:
+            self._error("go: the position last sent was refused; this is a move in the one before")
         self._stop, self._answered = threading.Event(), threading.Event()
         began = time.monotonic()
         self._search = threading.Thread(target=self._answer, args=(limits, began, self._stop), name="search")

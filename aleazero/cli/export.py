@@ -22,7 +22,7 @@ def export_run(run: str, *, onnx: bool, out: Path | None, runs: Path | None, as_
     folder = find_run(root, name)
     config = folder.read_config()
     game_name = config.game
-    found = find_checkpoint(folder.checkpoints, step)
+    found = find_checkpoint(folder, step)
     facts = {"run": folder.name, "step": found.step, "rows": found.facts["rows"], "package_version": __version__}
     if isinstance(make_game(game_name), HostGame):
         network = load_player(f"run:{name}@{found.step}", game_name, root)

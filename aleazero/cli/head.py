@@ -18,7 +18,7 @@ from aleazero.core.settings import Layer, build, from_environment, load_file, pa
 from aleazero.observe.logs import configure_logging
 from aleazero.players import make_player
 from aleazero.runs import RunFolder, new_run, runs_root
-from aleazero.runtimes.desk import need_extras
+from aleazero.runtimes.desk import model_name, need_extras
 from aleazero.runtimes.redis.access import Token
 from aleazero.runtimes.redis.head import Head, HeadOptions, is_local
 from aleazero.runtimes.redis.home import Address, Home
@@ -101,7 +101,7 @@ def _folder(
     if config.selfplay.num_games > GROUP_GAMES and not _given(file, sets):
         config = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, num_games=GROUP_GAMES))
     _check(config, root)
-    folder = new_run(root, run, f"{config.game.replace(':', '_')}-{preset}")
+    folder = new_run(root, run, f"{model_name(config)}-{preset}")
     folder.write_config(config)
     return folder
 

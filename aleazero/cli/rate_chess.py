@@ -65,6 +65,7 @@ def report(
         "games": None,
         "luck": None,
         "missed": missed,
+        "refused": list(suite.refused),
     }
 
 
@@ -75,6 +76,12 @@ def tell(found: dict[str, Any]) -> None:
     print(f"solved  {found['value']:.1%} ({interval})")
     if found["points"] is not None:
         print(f"points  {found['points']:.1%} of what there were")
+    if found["refused"]:
+        print(f"refused {len(found['refused'])} lines, which are not counted")
+    for line in found["refused"][:MISSED]:
+        print(f"        {line}")
+    if len(found["refused"]) > MISSED:
+        print(f"        and {len(found['refused']) - MISSED} more (--json names all)")
     for one in found["missed"][:MISSED]:
         print(f"missed  {one['name']}: {one['played']} in {one['fen']}")
     if len(found["missed"]) > MISSED:

@@ -11,10 +11,12 @@ from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run
 from aleazero.cli.options import compute_on
 from aleazero.cli.train_tree import Flags
-from aleazero.config import RunConfig, resolve
+from aleazero.config import RunConfig, is_given, resolve
 from aleazero.core.compilation import keep_compiled_programs
 from aleazero.core.devices import use_every_core
+from aleazero.core.errors import ConfigError
 from aleazero.core.settings import to_dict, to_toml
+from aleazero.games.registry import make_game
 from aleazero.observe.reports import NOBODY
 from aleazero.runs import runs_root
 from aleazero.runtimes.local import Resume
@@ -46,6 +48,8 @@ def train(
 
     assignments = [*assignments, *flags.assignments(batch_size)]
     config = resolve(game, preset=preset, file=file, assignments=assignments, note=notes.setdefault)
+    if flags.mcts_cpuct is not None and config.search.kind != "puct":
+        raise ConfigError(f"--mcts-cpuct is PUCT's; search.kind is {config.search.kind!r}: add --set search.kind=puct")
     for note in notes:
         print(f"alea: {note}", file=sys.stderr)
     if config.runtime != "local":
@@ -54,6 +58,8 @@ def train(
     config, told = (config, None) if config.runtime == "rllib" else with_num_games(config, preset, file, assignments)
     if told:
         print(f"alea: {told}", file=sys.stderr)
+    if flags.episodes is not None and not is_given("total_rows", file, assignments):
+        config = dataclasses.replace(config, total_rows=max(config.total_rows, rows_for(config)))
     if print_config:
         _check(config)
         if as_json:
@@ -66,6 +72,14 @@ def train(
     finished = start(config, root, name=name, preset=preset, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, config, runs, as_json, profile)
     return 0
+
+
+def rows_for(config: RunConfig) -> int:
+    """So many rows that `total_games` games are over before, however long they last."""
+    elsewhere = 0 if config.runtime == "local" else config.ray.workers * config.ray.groups
+    lanes = config.selfplay.num_games * max(config.producers.workers, elsewhere, 1)
+    rounds = -(-config.total_games // lanes) + 1  # of games in every lane; one more for rollouts that end later
+    return rounds * lanes * max(make_game(config.game).spec.max_plies, config.selfplay.moves_per_rollout)
 
 
 def go_on(

@@ -34,7 +34,7 @@ _SETTING = {
 class Flags:
     """What may be said in a word, and is a setting too; left out, the preset decides."""
 
-    episodes: Annotated[int | None, Parameter(help="Stop after so many games (total_games).")] = None
+    episodes: Annotated[int | None, Parameter(help="Stop after so many games, not rows (total_games).")] = None
     batch_size: Annotated[int | None, Parameter(help="Rows per update (learn.batch_size).")] = None
     checkpoint_interval: Annotated[
         int | None, Parameter(help="Games between two checkpoints (checkpoint.every_games).")
@@ -46,10 +46,12 @@ class Flags:
     grad_accum_steps: Annotated[
         int | None, Parameter(help="Batches whose gradients make one update: batch size times this, cut in this many.")
     ] = None
-    learning_rate: Annotated[float | None, Parameter(help="Constant (learn.learning_rate).")] = None
+    learning_rate: Annotated[float | None, Parameter(help="Constant, with no warm-up (learn.learning_rate).")] = None
     l2: Annotated[float | None, Parameter(help="Weight decay (learn.weight_decay).")] = None
     mcts_simulations: Annotated[int | None, Parameter(help="Of a move (search.max_simulations).")] = None
-    mcts_cpuct: Annotated[float | None, Parameter(help="PUCT's exploration (selfplay.exploration).")] = None
+    mcts_cpuct: Annotated[float | None, Parameter(help="PUCT's exploration; not Gumbel's (selfplay.exploration).")] = (
+        None
+    )
     producer_workers: Annotated[
         int | None, Parameter(help="Processes that play; 0: the run plays itself (producers.workers).")
     ] = None
@@ -67,7 +69,7 @@ class Flags:
         """As settings; `batch_size` gives the one that other assignments lead to."""
         given = [f"{path}={v}" for name, path in _SETTING.items() if (v := getattr(self, name)) is not None]
         if self.learning_rate is not None:
-            given.append(f"learn.learning_rate.end={self.learning_rate}")
+            given += [f"learn.learning_rate.end={self.learning_rate}", "learn.learning_rate.warmup_rows=0"]
         if self.amp is not None:
             given.append(f"model.compute={'bfloat16' if self.amp else 'float32'}")
         if self.grad_accum_steps is not None:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aleazero import checkpoint as checkpoints
-from aleazero.chess_games import episode_pgn, losses, selfplay_games
+from aleazero.chess_games import episode_pgn, held_games, losses, selfplay_games
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
 from aleazero.core.compilation import keep_compiled_programs
@@ -44,11 +43,11 @@ def elo(
     run = active_run(runs_root(runs), name)
     game = game_of(run.read_config().game)
     problems = seed_problems(seed)
-    steps = checkpoints.steps(run.checkpoints)
+    steps = run.steps()
     if games < 2 or games % 2:
         problems.append(f"games is {games}; it must be even and at least 2: every game is played from both seats")
     if versions < 2 or len(steps) < 2:
-        problems.append(f"versions is {versions}, and {run.name} has {len(steps)} checkpoints; it takes two at least")
+        problems.append(f"versions is {versions}, and {run.name} has {len(steps)}; it takes two at least")
     if not 0 <= opening_plies < game.spec.max_plies:
         problems.append(f"opening-plies is {opening_plies}; it must be in 0..{game.spec.max_plies - 1}")
     if problems:
@@ -96,7 +95,7 @@ def elo(
 
 
 def pgn(name: str | None, *, out: Path, games: int | None, force: bool, runs: Path | None) -> int:
-    """Writes the last games of self-play that the run's replay log still holds."""
+    """Writes the last games of self-play that the run's replay still holds."""
     run, game, found = _games_of(name, "games of chess are written as PGN", out, games, force, runs)
     replace_file(out, "\n".join(episode_pgn(game, one, f"self-play of {run.name}") for one in found).encode())
     print(f"{len(found)} games written to {out}")
@@ -133,7 +132,7 @@ def worst(
 def _games_of(
     name: str | None, why: str, out: Path | None, games: int | None, force: bool, runs: Path | None
 ) -> tuple[RunFolder, Chess, list[Episode]]:
-    """A run, its game, and the last games of self-play that its replay log holds."""
+    """A run, its game, and the last games of self-play that its log, or else its newest checkpoint, holds."""
     run = active_run(runs_root(runs), name)
     game = game_of(run.read_config().game)
     problems = [problem.replace("record", "out", 1) for problem in place_problems(out, force)] if out else []
@@ -144,8 +143,8 @@ def _games_of(
     if problems:
         raise ConfigError("\n".join(problems))
     assert isinstance(game, Chess)
-    found = list(selfplay_games(run))
+    found = list(selfplay_games(run)) or list(held_games(run))
     found = found if games is None else found[-games:]
     if not found:
-        raise ConfigError(f"the replay log of {run.name} holds no whole game (replay.log must be true)")
+        raise ConfigError(f"neither a replay log nor a checkpoint of {run.name} holds a whole game")
     return run, game, found

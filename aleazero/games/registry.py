@@ -1,4 +1,5 @@
 """Games by name: the built-in ones, Pgx's (`pgx:NAME`), Gymnasium's (`gym:NAME`) and third-party ones (entry points).
+`chess:history=N` is chess whose networks see N earlier positions too.
 
 A package adds a game with an entry point in the group `aleazero.games` that names a Game class or a function that
 makes one. Nothing is imported before it is asked for.
@@ -7,6 +8,7 @@ makes one. Nothing is imported before it is asked for.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -26,6 +28,7 @@ BUILT_IN = {
 }
 PGX_PREFIX = "pgx:"
 GYM_PREFIX = "gym:"
+_CHESS = re.compile(r"chess:history=([1-8])")
 
 
 def game_names() -> list[str]:
@@ -44,13 +47,17 @@ def make_game(name: str) -> Game | HostGame:
         from aleazero.games.gym import GymGame
 
         return GymGame(name.removeprefix(GYM_PREFIX))
+    if found := _CHESS.fullmatch(name):
+        from aleazero.games.chess.game import Chess
+
+        return Chess(history=int(found[1]))
     if name in BUILT_IN:
         module, attribute = BUILT_IN[name].split(":")
         return getattr(importlib.import_module(module), attribute)()
     third_party = _third_party()
     if name in third_party:
         return _load(third_party[name])
-    raise UnknownName("game", name, [*game_names(), "pgx:NAME", "gym:NAME"])
+    raise UnknownName("game", name, [*game_names(), "chess:history=N", "pgx:NAME", "gym:NAME"])
 
 
 def _third_party() -> dict[str, EntryPoint]:

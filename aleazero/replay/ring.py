@@ -21,7 +21,7 @@ from aleazero.core.records import Rows, Trajectory
 from aleazero.core.struct import replace, struct
 
 _WRITTEN = (
-    "state", "to_play", "actions", "policy", "searched", "random", "ended", "settled", "truncated", "points",
+    "state", "to_play", "actions", "policy", "action", "searched", "random", "ended", "settled", "truncated", "points",
 )  # fmt: skip
 _PROPOSALS = 8  # per row and round: with one in six accepted, six rounds fill a batch; with nearly all, one
 
@@ -77,6 +77,7 @@ class Ring:
     to_play: Array
     actions: Array
     policy: Array
+    action: Array  # for whoever wants to see the games; nothing is learned from it
     searched: Array
     random: Array
     ended: Array

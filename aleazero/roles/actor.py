@@ -66,8 +66,12 @@ class Actor:
         first = jnp.uint32(self.move % 2**32)
         self.games, slab = self._play(weights, self.games, self._pace(self.rows), first)
         self.move += self._moves
-        self._sink.add(slab)
+        self.hand_over(slab)
         return slab
+
+    def hand_over(self, slab: Trajectory) -> None:
+        """Passes a slab on."""
+        self._sink.add(slab)
 
 
 def summarise(slab: Trajectory, full_budget: Array, fast_budget: Array) -> PlayStats:

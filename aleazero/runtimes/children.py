@@ -27,7 +27,13 @@ ONE_CORE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+JAX_SHARE = 0.75  # of a GPU's memory: what JAX takes for a process that is told nothing
 MOST_FAILURES = 4  # in a row, of a process that must not fail
+
+
+def memory_share(share: float) -> dict[str, str]:
+    """The environment of a process that takes so much of a GPU's memory, and leaves the rest to others."""
+    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{share:.3f}"}
 
 
 class Child:

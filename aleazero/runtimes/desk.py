@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from aleazero import __version__, export
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble_ppo import parts_of
 from aleazero.config import RunConfig
-from aleazero.core.errors import AleaError, MissingExtra
+from aleazero.core.errors import AleaError, ConfigError, MissingExtra
 from aleazero.core.settings import flatten
 from aleazero.observe.console import ConsoleSink
 from aleazero.observe.endpoint import Endpoint
@@ -43,7 +44,7 @@ TENSORBOARD_VARIABLE = "TENSORBOARD_LOG_DIR"  # where set, every run has a folde
 
 
 def need_extras(settings: ObserveConfig) -> None:
-    """Says what has to be installed for the sinks asked for, before a run is made."""
+    """Says what the sinks asked for do not have, before a run is made."""
     if settings.prometheus and find_spec("prometheus_client") is None:
         raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor")
     if settings.prometheus:
@@ -52,6 +53,11 @@ def need_extras(settings: ObserveConfig) -> None:
         need_mlflow()
     if settings.wandb != "off" and find_spec("wandb") is None:
         raise MissingExtra("Weights & Biases", "wandb", "wandb")
+    if shared := os.environ.get(TENSORBOARD_VARIABLE):
+        try:
+            Path(shared).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{TENSORBOARD_VARIABLE} is {shared!r}, where nothing can be written: {error}") from error
 
 
 def need_ray() -> None:
@@ -174,15 +180,15 @@ def orders(config: RunConfig, folder: RunFolder, root: Path) -> list[Order]:
 
 
 def model_name(config: RunConfig) -> str:
-    """The registered model of a game's networks."""
-    return config.game.replace(":", "_").replace("/", "_")
+    """The registered model of a game's networks, and what runs of it are called."""
+    return re.sub(r"[:/=]", "_", config.game)
 
 
 def write_network(folder: Path, root: Path, step: int, into: Path) -> None:
     """Exports the weights that a run played with at a step."""
     run = RunFolder(folder)
     parts = parts_of(run.read_config(), root)
-    found = find_checkpoint(run.checkpoints, str(step))
+    found = find_checkpoint(run, str(step))
     weights = checkpoints.restore(found, "average", jax.eval_shape(parts.model.init, jax.random.key(0)))
     facts = {"run": run.name, "step": step, "rows": found.facts["rows"], "package_version": __version__}
     export.write(into, parts.model, weights, facts)
@@ -196,7 +202,7 @@ def register(config: RunConfig, folder: RunFolder, root: Path) -> None:
     judges = config.evaluate.opponents
     if config.observe.mlflow or not config.observe.register or not judges:
         return
-    there = set(checkpoints.steps(folder.checkpoints))
+    there = set(folder.steps())
     matches = [r for r in folder.read_reports() if r["kind"] == EvalReport.kind and r["opponent"] == judges[0]]
     matches = [record for record in matches if record["step"] in there]
     if not matches:

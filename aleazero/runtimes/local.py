@@ -39,7 +39,7 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.digest import Digest, Digesting, Iteration, match_report
 from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.profile import profile
-from aleazero.runtimes.selfplay import Producer, Resume, SelfPlay, SoFar
+from aleazero.runtimes.selfplay import Producer, ProducersFailed, Resume, SelfPlay, SoFar
 from aleazero.runtimes.slab_log import SlabLog
 
 logger = logging.getLogger(__name__)
@@ -137,6 +137,9 @@ class LocalRun:
         self._report()
         finished = self._way.over(self._count()) and not self._owes()
         if finished:
+            if self._games < config.total_games:
+                logger.warning("%d rows are played, and %d of %d games are over: raise total_rows",
+                               self.producer.rows, self._games, config.total_games)  # fmt: skip
             if not self.learner.started:
                 ready, least = self.replay.count_ready(), config.replay.min_rows
                 logger.warning("nothing was learned: %d rows were ready, and replay.min_rows is %d", ready, least)
@@ -190,6 +193,9 @@ class LocalRun:
         due = began - self._asked >= config.observe.every_seconds
         try:
             slab = None if trains else self.producer.step()
+        except ProducersFailed as error:  # what was learned from them is worth keeping
+            self.save()
+            self._fail(str(error))
         except AleaError:
             self._catch_up()  # what was learned last may be why: its alarm says more
             raise
@@ -337,8 +343,12 @@ class LocalRun:
             kept = self._awaited | ({self._best[1]} if self._best else set())
             checkpoints.prune(root, config.checkpoint.keep_last, kept)
             self._log.trim(self.learner.base_steps, self.replay.num_slabs, self.replay.slabs)
+            if config.checkpoint.keep_weights:
+                weights = {"average": arrays["average"]}
+                checkpoints.save(self.folder.versions, self.learner.steps, weights, self._facts())
+                checkpoints.prune(self.folder.versions, config.checkpoint.keep_weights, ())
         except (checkpoints.CheckpointError, ReplayLogError) as error:
-            logger.warning("%s", error)  # what is no longer needed stays, and nothing is lost
+            logger.warning("%s", error)  # nothing is lost that a run goes on from
         self._emit(CheckpointReport(**self._where(), path=str(path), saved=True))
         return True
 

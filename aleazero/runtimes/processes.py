@@ -27,7 +27,6 @@ import jax.numpy as jnp
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
-from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory
 from aleazero.core.settings import to_toml
 from aleazero.observe.alarms import Alarm
@@ -35,19 +34,15 @@ from aleazero.observe.reports import ProducersReport
 from aleazero.observe.sink import Sink
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
-from aleazero.runtimes.children import MOST_FAILURES, ONE_CORE, Child
+from aleazero.runtimes.children import JAX_SHARE, MOST_FAILURES, ONE_CORE, Child, memory_share
 from aleazero.runtimes.local import LocalRun
 from aleazero.runtimes.producer import FileWeights, unpack
-from aleazero.runtimes.selfplay import Resume, SoFar
+from aleazero.runtimes.selfplay import ProducersFailed, Resume, SoFar
 from aleazero.runtimes.slabs import SlabSchema
 
 logger = logging.getLogger(__name__)
 
 WAIT_SECONDS = 0.5  # for a slab, before the run looks whether it should stop
-
-
-class ProducersFailed(AleaError):  # noqa: N818 - the name says what happened
-    """A producer cannot be kept going."""
 
 
 @dataclasses.dataclass
@@ -88,13 +83,16 @@ class Producers:
         self._next_source = 1  # 0 has the games of a local run
         self._slabs, self._restarts = 0, 0
         self._taken: dict[int, int] = {}  # by source: slabs taken
+        self._whose: dict[int, str] = {}  # by source: the producer
+        self._fruitless = dict.fromkeys((child.name for child in self._children), 0)  # failures since its last slab
         self._tally = _Tally()
         self._closed = False
         self.epoch = 0
 
     def _child(self, number: int, logs: Path) -> Child:
-        device = self._parts.config.producers.device
-        environment = ONE_CORE if device == "cpu" else {}
+        settings = self._parts.config.producers
+        # The learner has begun already; what it leaves of a GPU's memory, less some air, is the producers'.
+        environment = ONE_CORE if settings.device == "cpu" else memory_share(0.8 * (1 - JAX_SHARE) / settings.workers)
         command = ["aleazero.runtimes.producer"]
         return Child(f"producer {number + 1}", command, environment, logs / f"producer_{number + 1}.log")
 
@@ -119,6 +117,7 @@ class Producers:
         slab = Trajectory(**{name: jnp.asarray(array) for name, array in arrays.items()})
         self._sink.add(slab, source)
         self._slabs += 1
+        self._fruitless[self._whose[source]] = 0
         self._tally.rows += self._schema.rows
         self._tally.played += said.played
         self._tally.waited += said.waited
@@ -132,9 +131,10 @@ class Producers:
             if code is not None:
                 self._restarts += 1
                 logger.warning("%s has ended: %s; it is started again", child.name, child.how)
-                if child.failures >= MOST_FAILURES:
+                self._fruitless[child.name] += code > 0
+                if (failures := max(child.failures, self._fruitless[child.name])) >= MOST_FAILURES:
                     raise ProducersFailed(
-                        f"{child.name} has failed {child.failures} times in a row; its log says why: {child.log}"
+                        f"{child.name} has failed {failures} times in a row; its log says why: {child.log}"
                     )
             if child.due:
                 self._start(child)
@@ -146,6 +146,7 @@ class Producers:
             child.start([str(theirs.fileno())], [theirs.fileno()])
         connection, source = Connection(ours.detach()), self._next_source
         self._next_source += 1
+        self._whose[source] = child.name
         order = {
             "config": to_toml(self._parts.config),
             "root": str(self._root.absolute()),
@@ -192,8 +193,10 @@ class Producers:
         return {"producers": {"slabs": self._slabs, "next_source": self._next_source}}
 
     def take_up(self, found: checkpoints.Checkpoint, how: Resume) -> None:
-        """Counts go on; games begin anew."""
-        kept = found.facts["producers"]
+        """Counts go on; games begin anew. Where the run played itself until now, they are those of its source."""
+        facts = found.facts
+        itself = {"slabs": facts["rows"] // self._schema.rows, "next_source": facts.get("source", 0) + 1}
+        kept = facts.get("producers", itself)
         self._slabs, self._next_source = kept["slabs"], kept["next_source"]
 
     def tend(self, so_far: SoFar) -> bool:

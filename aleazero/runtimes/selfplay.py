@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
 from aleazero.assemble import Parts
+from aleazero.core.errors import AleaError
+from aleazero.core.records import Trajectory
 from aleazero.observe.alarms import Alarm, stale_weights
 from aleazero.observe.reports import Report
 from aleazero.roles.actor import Actor
-from aleazero.roles.ports import EpisodeSink, WeightStore
+from aleazero.roles.ports import EpisodeSink, SourcedSink, WeightStore
 
 Resume = Literal["exact", "weights"]
+
+
+class ProducersFailed(AleaError):  # noqa: N818 - the name says what happened
+    """Whoever played cannot be kept going."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +92,7 @@ class SelfPlay(Actor):
         """`lanes` `[B]` are the numbers of its games, and `pace(rows)` what they go by, where others play too."""
         play = parts.config.selfplay
         self.epoch = 0
+        self.source = 0  # whose its games are; another where they began after those of producers
         super().__init__(
             parts.make_play(lanes),
             pace or (lambda rows: parts.pace(rows, self.epoch)),
@@ -107,13 +114,23 @@ class SelfPlay(Actor):
 
     def facts(self) -> dict[str, Any]:
         """How far they are."""
-        return {"move": self.move}
+        return {"move": self.move, "source": self.source}
 
     def take_up(self, found: checkpoints.Checkpoint, how: Resume) -> None:
         """The count of moves goes on in any case: it names the randomness, which must not come twice."""
-        self.move = found.facts["move"]
+        if (others := found.facts.get("producers")) is not None:  # played until now: games begin anew
+            self.move, self.source = found.facts["rows"] // self._num_games, others["next_source"]
+            return
+        self.move, self.source = found.facts["move"], found.facts.get("source", 0)
         if how == "exact":
             self.games = self._parts.place_games(checkpoints.restore(found, "games", self.games))
+
+    def hand_over(self, slab: Trajectory) -> None:
+        """As what it is: a source's games go on from slab to slab."""
+        if self.source:
+            cast(SourcedSink, self._sink).add(slab, self.source)  # a run's own, or there were no checkpoint to take up
+        else:
+            super().hand_over(slab)
 
     def tend(self, so_far: SoFar) -> bool:
         """Nothing: what it played is in the sink."""

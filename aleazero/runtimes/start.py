@@ -32,7 +32,7 @@ from aleazero.observe.reports import EvalReport, ProfileReport
 from aleazero.observe.sink import Fanout
 from aleazero.players import make_player
 from aleazero.runs import RunError, RunFolder, find_run, new_run
-from aleazero.runtimes.desk import need_extras, need_ray, need_rllib, open_sinks, register
+from aleazero.runtimes.desk import model_name, need_extras, need_ray, need_rllib, open_sinks, register
 from aleazero.runtimes.local import LocalRun, Resume
 from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
@@ -81,7 +81,7 @@ def start(
 ) -> Finished:
     """Starts a run in a new folder and trains it to its end, for so many seconds, or until its profile is known."""
     parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
-    stem = f"{config.game.replace(':', '_')}-{preset}"
+    stem = f"{model_name(config)}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(parts.config)
     return _train(parts, folder, root, None, Until(seconds, profile), quiet)

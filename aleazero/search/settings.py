@@ -160,3 +160,11 @@ def make_knobs(
         gumbel_scale=jnp.float32(gumbel_scale),
         max_considered=jnp.int32(max_considered),
     )
+
+
+def playing_knobs(config: SearchConfig) -> Knobs:
+    """To play as well as possible: nothing is drawn, and a larger budget looks at more of the root's moves.
+
+    With 16 however large it is, a move that the network thinks little of would never be looked at.
+    """
+    return make_knobs(config, gumbel_scale=0.0, max_considered=max(16, config.max_simulations // 4))

@@ -23,7 +23,7 @@ from aleazero.core.keys import Role, lane_keys
 from aleazero.models.build import Model
 from aleazero.players import MOST_SEARCHES, AnyPlayer, NetworkPlayer, TurnNetworkPlayer
 from aleazero.search.build import SearchResult, build_search
-from aleazero.search.settings import SearchConfig, make_knobs
+from aleazero.search.settings import SearchConfig, playing_knobs
 from aleazero.search.tree import ROOT, Tree
 from aleazero.web.table import Table
 
@@ -58,7 +58,7 @@ def lines(table: Table, tree: Tree) -> list[list[str]]:
 
 @functools.lru_cache(maxsize=MOST_SEARCHES)
 def _grown(game: Game, model: Model, config: SearchConfig) -> Callable[..., tuple[Tree, SearchResult]]:
-    search, knobs = build_search(game, config), make_knobs(config, gumbel_scale=0.0)
+    search, knobs = build_search(game, config), playing_knobs(config)
 
     def grow(weights: Any, states: Any, keys: jax.Array) -> tuple[Tree, SearchResult]:
         planted = search.plant(model.evaluate, weights, states, keys, knobs)

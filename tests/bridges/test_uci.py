@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sys
@@ -27,10 +28,10 @@ STOCKFISH = "/usr/games/stockfish"
 class Table:
     """An engine and all that it has said."""
 
-    def __init__(self, game: Chess, weights: str = "untrained") -> None:
+    def __init__(self, game: Chess, weights: str = "untrained", simulations: int = SIMULATIONS) -> None:
         self.said: list[str] = []
         self._more = threading.Condition()
-        self.engine = UciEngine(game, self._hear, weights=weights, simulations=SIMULATIONS)
+        self.engine = UciEngine(game, self._hear, weights=weights, simulations=simulations)
 
     def _hear(self, line: str) -> None:
         with self._more:
@@ -175,16 +176,43 @@ def test_the_next_command_may_follow_a_move_at_once(table: Table) -> None:
     assert not any("error" in line for line in said)
 
 
-def test_time_is_kept(table: Table) -> None:
-    table.send("setoption name Move Overhead value 0")
-    began = time.monotonic()
-    table.ask("go movetime 300")
-    assert time.monotonic() - began < 2.0
-    for clocks in ("wtime 0 btime 0", "wtime 60 btime 60", "wtime -5 btime 5"):
-        began = time.monotonic()
-        assert table.ask(f"go {clocks}")[-1].startswith("bestmove")
-        assert time.monotonic() - began < 1.0
-    table.send("setoption name Move Overhead value 50")
+ROOM = 4096  # simulations: more than there is time for
+
+
+def nodes(line: str) -> int:
+    words = line.split()
+    return int(words[words.index("nodes") + 1])
+
+
+def test_time_is_kept(compiled_programs: Path) -> None:
+    """There is room for more simulations than can be made in the time: nothing but the clock ends these searches."""
+    game = make_game("chess")
+    assert isinstance(game, Chess)
+    table = Table(game, simulations=ROOM)
+    table.send("setoption name Move Overhead value 0", "isready")
+    for limit in ("movetime 300", "wtime 0 btime 0", "wtime 60 btime 60", "wtime -5 btime 5"):
+        *infos, best = table.ask(f"go {limit}")
+        assert best != "bestmove (none)"
+        assert nodes(infos[-1]) < ROOM
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all there is")
+def test_threads_are_as_many_as_are_wanted(table: Table) -> None:
+    def cores() -> set[int]:
+        found = set[int]()
+        for task in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):  # it has ended since
+                found |= os.sched_getaffinity(int(task))
+        return found
+
+    every = os.sched_getaffinity(0)
+    table.send("setoption name Threads value 1")
+    try:
+        table.ask("go nodes 8")
+        assert len(cores()) == 1
+    finally:
+        table.send(f"setoption name Threads value {len(every)}")
+    assert cores() == every
 
 
 def test_limited_strength_looks_at_less(table: Table) -> None:
@@ -274,8 +302,26 @@ def test_random_bytes_do_not_end_it(table: Table) -> None:
     table.engine.run(lines)
     said = table.said[first:]
     assert "readyok" in said
-    began = sum(any(w == b"go" for w in line.split()) for line in lines)
-    assert sum(line.startswith("bestmove") for line in said) <= began
+    known = ("go", "position", "stop", "setoption")
+    commands = [next((word for word in line.decode("utf-8", "replace").split() if word in known), "") for line in lines]
+    ignored = sum("go is ignored" in line for line in said)
+    answers = sum(line.startswith("bestmove") for line in said)
+    assert answers == commands.count("go") - ignored, "one answer to each search"
+    assert answers >= 3
+
+
+def test_counts_of_other_programs_are_taken(table: Table) -> None:
+    board = chess.Board("4k3/8/8/8/8/8/4R3/4K3 b - - 0 1")
+    for counts in ("130 90", "0 0", "5 70000"):
+        said = table.ask(f"position fen 4k3/8/8/8/8/8/4R3/4K3 b - - {counts}", "go nodes 4")
+        assert not any("error" in line for line in said)
+        assert board.is_legal(chess.Move.from_uci(said[-1].split()[1]))
+
+
+def test_a_move_in_the_position_before_a_refused_one_says_so(table: Table) -> None:
+    said = table.ask("position fen 8/8/8/8/8/8/8/8 w - - 0 1", "go nodes 4")
+    assert sum("refused; this is a move in the one before" in line for line in said) == 1
+    assert not any("refused" in line for line in table.ask("position startpos", "go nodes 4"))
 
 
 def test_the_end_of_the_input_still_brings_a_move(table: Table) -> None:

@@ -48,6 +48,18 @@ def test_a_suite(alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "\npoints  " in said
 
 
+def test_lines_of_a_suite_that_are_none_are_counted_and_named(
+    alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "suite.epd"
+    file.write_text(SUITE + "4k3/8 w\n8/8/8/8/8/8/8/8 w - - bm e4;\n")
+    report = alea("rate", "chess", "--player", "random", "--epd", file)
+    assert report["decisions"] == 2
+    assert [line.partition(": ")[2][:6] for line in report["refused"]] == ["line 3", "line 4"]
+    assert run(["rate", "chess", "--player", "random", "--epd", str(file)]) == 0
+    assert "refused 2 lines" in capsys.readouterr().out
+
+
 @needs_stockfish
 def test_what_is_missed_is_named(alea: Alea, capsys: pytest.CaptureFixture[str]) -> None:
     report = alea("rate", "chess", "--player", "eps100", "--positions", "6")

@@ -17,8 +17,12 @@ import pytest
 from aleazero.cli.main import run
 from aleazero.cli.train import tell
 from aleazero.config import resolve
+from aleazero.core.game import Game
+from aleazero.core.settings import flatten
+from aleazero.games.registry import make_game
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.observe.reports import EvalReport
+from aleazero.players import load_run_weights
 from aleazero.runs import RunFolder
 from aleazero.runtimes.start import Finished
 from tests.cli.conftest import TINY, Alea
@@ -87,7 +91,7 @@ def test_each_flag_is_a_setting(alea: Alea) -> None:
         "--amp": ("model.compute", "bfloat16"),
     }
     words = [word for flag in flags for word in flag.split()]
-    found = demo(alea, *words, "--set", "selfplay.fast_simulations=5")
+    found = demo(alea, *words)
     for path, value in flags.values():
         at, before = found, plain
         for key in path.split("."):
@@ -96,25 +100,97 @@ def test_each_flag_is_a_setting(alea: Alea) -> None:
         assert before != value
 
 
-def test_the_cycle_is_set_by_the_environment(tmp_path: Path) -> None:
+def test_a_learning_rate_is_constant(alea: Alea) -> None:
+    found = alea("train", "chess", "--print-config", "--learning-rate", "0.25")["learn"]["learning_rate"]
+    assert (found["start"], found["end"], found["warmup_rows"]) == (0.25, 0.25, 0)
+
+
+def test_an_exploration_that_nobody_heeds_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", "chess", "--preset", "quick", "--print-config", "--mcts-cpuct", "2"]) == 2
+    assert "--mcts-cpuct is PUCT's; search.kind is 'gumbel'" in capsys.readouterr().err
+
+
+def test_rows_do_not_end_a_run_before_its_episodes(alea: Alea, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = ["train", "tictactoe", "--preset", "quick", "--print-config", "--set", "selfplay.num_games=32"]
+    plain = alea(*few)["total_rows"]
+    assert alea(*few, "--episodes", "4")["total_rows"] == plain
+    many = plain  # no game is over after one move
+    assert alea(*few, "--episodes", many)["total_rows"] >= many * 9
+    assert alea(*few, "--episodes", many, "--set", "total_rows=5000")["total_rows"] == 5000
+    monkeypatch.setenv("ALEA_TOTAL_ROWS", "6000")
+    assert alea(*few, "--episodes", many)["total_rows"] == 6000
+
+
+CYCLE = {  # variables of the demo's cycle, with values unlike the preset's: the setting, and what it becomes
+    "EPISODES": ("200", "total_games", 200),
+    "BATCH_SIZE": ("32", "learn.batch_size", 128),  # an update is of so many batches as the next one says
+    "GRAD_ACCUM_STEPS": ("4", "learn.accumulate", 4),
+    "CHECKPOINT_INTERVAL": ("3", "checkpoint.every_games", 3),
+    "EXPLORATION_RATE": ("0.25", "selfplay.epsilon", 0.25),
+    "SEED": ("8", "seed", 8),
+    "LEARNING_RATE": ("0.5", "learn.learning_rate.start", 0.5),
+    "L2": ("0.125", "learn.weight_decay", 0.125),
+    "MCTS_SIMULATIONS": ("5", "search.max_simulations", 5),
+    "MCTS_CPUCT": ("2.5", "selfplay.exploration", 2.5),
+    "PRODUCER_WORKERS": ("2", "producers.workers", 2),
+    "PRODUCER_QUEUE_SIZE": ("2", "producers.queue_size", 2),
+    "PRODUCER_DEVICE": ("auto", "producers.device", "auto"),
+    "NO_AMP": ("0", "model.compute", "bfloat16"),
+}
+
+
+def cycle(*words: str, alea: Path, **given: str) -> subprocess.CompletedProcess[str]:
     script = Path(__file__).parents[2] / "scripts" / "demo" / "run_training_cycle.sh"
-    given = {"EPISODES": "200", "GRAD_ACCUM_STEPS": "4", "NO_AMP": "1", "ALEA": str(tmp_path / "alea")}
-    (tmp_path / "alea").write_text(f'#!/bin/sh\nexec {sys.executable} -m aleazero.cli.main "$@"\n')
-    (tmp_path / "alea").chmod(0o755)
+    environment = os.environ | given | {"ALEA": str(alea)}
+    return subprocess.run([script, *words], env=environment, capture_output=True, text=True, cwd=alea.parent)
 
-    def cycle(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([script, *words], env=os.environ | given | more, capture_output=True, text=True)
 
-    found = json.loads(cycle("--print-config", "--json").stdout)
-    assert found["total_games"] == 200
-    assert (found["learn"]["batch_size"], found["learn"]["accumulate"]) == (64, 4), "four batches of 16 an update"
-    assert found["model"]["compute"] == "float32"
-    assert found["seed"] == 7
-    refused = cycle(NO_AMP="maybe")
+def program(path: Path, lines: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_cycle_is_set_by_the_environment(tmp_path: Path) -> None:
+    real = program(tmp_path / "alea", f'exec {sys.executable} -m aleazero.cli.main "$@"')
+    given = {name: value for name, (value, _, _) in CYCLE.items()}
+    found = cycle("--print-config", "--json", alea=real, **given)
+    assert found.returncode == 0, found.stderr
+    settings, plain = json.loads(found.stdout), flatten(resolve("chess", preset="demo", environ={}))
+    for name, (_, path, value) in CYCLE.items():
+        at = settings
+        for key in path.split("."):
+            at = at[key]
+        assert (name, at) == (name, value)
+        assert plain[path] != value
+
+
+def test_the_cycle_writes_its_games_when_it_has_trained(tmp_path: Path) -> None:
+    """By a program in the place of ours that says what it was asked, and makes the run's folder."""
+    said = tmp_path / "said"
+    stand_in = program(tmp_path / "alea", f'echo "$*" >> {said}; [ "$1" != train ] || mkdir -p runs/job')
+    assert cycle("--seconds", "9", alea=stand_in, NO_AMP="1", JOB_ID="job").returncode == 0
+    trains, writes = said.read_text().splitlines()
+    assert trains == "train chess --preset demo --name job --no-amp --seconds 9"
+    assert writes == "runs pgn job --out runs/job/games.pgn --force"
+    refused = cycle(alea=stand_in, NO_AMP="maybe")
     assert (refused.returncode, "maybe is neither 1 nor 0" in refused.stderr) == (2, True)
-    refused = cycle("--print-config", BATCH_SIZE="0")
-    assert refused.returncode == 2
-    assert "learn.batch_size is 0" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_network_may_see_earlier_positions(alea: Alea, tmp_path: Path) -> None:
+    tiny = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "total_rows": 256}
+    tiny |= {"targets.wait": "false", "targets.td_lambda": 0.9, "learn.ema": 0}
+    sets = [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
+    report = alea("train", "chess:history=2", "--preset", "demo", *sets, "--runs", tmp_path)
+    assert (report["run"], report["status"]) == ("chess_history_2-demo-1", "done")
+    game = make_game("chess:history=2")
+    assert isinstance(game, Game)
+    model, weights = load_run_weights(report["run"], game, tmp_path)
+    assert model.spec.observation_shape == (8, 8, 43)
+    assert any(leaf.shape[-2:] == (43, 8) for leaf in jax.tree.leaves(weights))
+    learned = [record for record in RunFolder(tmp_path / report["run"]).read_reports() if record["kind"] == "learn"]
+    assert learned[-1]["step"] > 0
 
 
 @pytest.mark.slow

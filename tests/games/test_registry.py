@@ -50,6 +50,15 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
+def test_chess_may_show_earlier_positions():
+    game = make_game("chess:history=2")
+    assert game.spec.observation_shape == (8, 8, 19 + 2 * 12)
+    assert make_game("chess:history=2") is game
+    for wrong in ("chess:history=9", "chess:history=", "chess:past=2"):
+        with pytest.raises(UnknownName, match="chess:history=N"):
+            make_game(wrong)
+
+
 def test_every_built_in_game_is_listed_and_made():
     assert game_names() == sorted(game_names())
     assert set(game_names()) >= {"connect_four", "pig", "quoridor", "tictactoe"}

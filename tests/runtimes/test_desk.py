@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from aleazero.cli.main import run as alea
-from aleazero.core.errors import MissingExtra, UnknownName
+from aleazero.core.errors import ConfigError, MissingExtra, UnknownName
 from aleazero.core.settings import flatten
 from aleazero.observe.endpoint import EndpointError
 from aleazero.observe.mlflow_client import connect, local_uri
@@ -176,3 +176,12 @@ def test_a_run_does_not_depend_on_telling_prometheus(tmp_path: Path, caplog: pyt
 def test_an_address_that_is_not_ours_is_said_before_there_is_a_run() -> None:
     with pytest.raises(EndpointError, match=r"cannot listen on 192\.0\.2\.1"):
         need_extras(ObserveConfig(prometheus=True, metrics_bind="192.0.2.1"))
+
+
+def test_where_no_boards_can_be_written_is_said_before_there_is_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TENSORBOARD_LOG_DIR", str(tmp_path / "file" / "boards"))
+    with pytest.raises(ConfigError, match="TENSORBOARD_LOG_DIR"):
+        need_extras(ObserveConfig())

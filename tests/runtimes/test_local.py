@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import jax
@@ -18,6 +18,8 @@ import pytest
 
 from aleazero import checkpoint
 from aleazero.assemble import build_parts
+from aleazero.chess_games import held_games, selfplay_games
+from aleazero.core.errors import UnknownName
 from aleazero.observe.reports import (
     AlarmReport,
     CheckpointReport,
@@ -30,7 +32,9 @@ from aleazero.observe.reports import (
 )
 from aleazero.observe.sink import Fanout
 from aleazero.observe.tensorboard import TensorboardSink
+from aleazero.play.episodes import Episode
 from aleazero.play.match import MatchResult
+from aleazero.players import find_checkpoint
 from aleazero.replay.log import ReplayLog, ReplayLogError
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.local import LocalRun, TrainingStopped
@@ -166,10 +170,30 @@ def test_nothing_that_watches_a_run_changes_what_it_learns(
         assert not matches
 
 
+def test_versions_stay_when_checkpoints_go_and_games_are_there_without_a_log(
+    watched: tuple[RunFolder, Recorder], tmp_path: Path
+) -> None:
+    folder = train(tiny("replay.log=false", "checkpoint.keep_weights=3"), tmp_path)
+    whole, steps = checkpoint.steps(folder.checkpoints), folder.steps()
+    assert (len(whole), len(steps)) == (2, 3)
+    assert steps[1:] == whole
+    found = find_checkpoint(folder, str(steps[0]))
+    assert {name.partition("/")[0] for name in found.arrays} == {"average"}
+    assert found.facts["game"] == "tictactoe"
+    with pytest.raises(UnknownName, match=f", {steps[0]}, best"):
+        find_checkpoint(folder, "7")
+
+    def told(games: Iterable[Episode]) -> list[tuple[list[int], float]]:
+        return [(one.moves.action.tolist(), float(one.moves.points[-1])) for one in games]
+
+    held = told(held_games(folder))
+    assert held == told(selfplay_games(watched[0], 8)), "8 slabs are held: those that a log has last"
+    assert len(held) > 50
+
+
 def test_sinks_do_not_change_what_is_learned_and_a_failing_one_does_not_stop_it(
     reference: checkpoint.Checkpoint, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pytest.importorskip("tensorboardX")
     kept = Recorder()
     with caplog.at_level(logging.WARNING, "aleazero"):
         sink = Fanout([Broken(), kept, TensorboardSink(tmp_path / "board")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,24 @@ import jax
 import numpy as np
 import pytest
 
+from aleazero import checkpoint
 from aleazero.config import RunConfig
 from aleazero.core.errors import ConfigError
 from aleazero.core.records import Trajectory
 from aleazero.games.tictactoe import TicTacToe
 from aleazero.observe.jsonl import read_jsonl
+from aleazero.observe.reports import RunReport
 from aleazero.play.episodes import Episode, EpisodeAssembler
+from aleazero.runs import RunFolder
+from aleazero.runtimes import children
+from aleazero.runtimes.local import LocalRun, TrainingStopped
 from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.processes import Place, Producers, ProducersFailed
+from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.start import resume, start
 from tests.runtimes.support import (  # noqa: F401 - fixtures
+    Recorder,
+    StopAfter,
     programs,
     quick_programs,
     shared_parts,
@@ -119,6 +128,32 @@ def test_a_producer_that_is_killed_comes_back_with_other_games(tmp_path: Path) -
         made.close()
 
 
+def test_a_producer_that_fails_slowly_again_and_again_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes more than a minute to fail: here, no time at all is a quick end."""
+    monkeypatch.setattr(children, "STEADY_SECONDS", -1.0)
+    made = producers(Sink(), tmp_path, tiny("producers.workers=1", "replay.capacity_rows=4096"))
+    monkeypatch.setattr(made._children[0], "_command", [sys.executable, "-c", "raise SystemExit(3)"])
+    try:
+        with pytest.raises(ProducersFailed, match="producer 1 has failed 4 times"):
+            taken(made, 1)
+        assert made._children[0].failures < 4
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize(("workers", "share"), [(1, "0.200"), (4, "0.050")])
+def test_producers_on_a_gpu_share_what_the_learner_leaves(tmp_path: Path, workers: int, share: str) -> None:
+    given = (f"producers.workers={workers}", "producers.device=auto", "replay.capacity_rows=4096")
+    made = producers(Sink(), tmp_path, tiny(*given))
+    try:
+        found = [child._environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] for child in made._children]
+        assert found == [share] * workers
+    finally:
+        made.close()
+
+
 def test_a_slab_that_is_missing_is_seen(tmp_path: Path) -> None:
     made = producers(Sink(), tmp_path)
     try:
@@ -153,6 +188,44 @@ def test_a_run_ends_after_so_many_games_and_goes_on(tmp_path: Path) -> None:
     assert again.status == "done"
     reports = read_jsonl(finished.folder.metrics_file)
     assert [report["games"] for report in reports if report["kind"] == "selfplay"][-1] >= 400
+
+
+def test_who_plays_may_change(tmp_path: Path) -> None:
+    """The run itself, producers, itself again: counts go on, and games that began anew are not joined to old ones."""
+    games = ("replay.capacity_rows=4096", "evaluate.opponents=")
+    start(tiny("total_rows=640", *games), tmp_path, name="it", quiet=True)
+    resume("it", tmp_path, assignments=["total_rows=1280", "producers.workers=1"], quiet=True)
+    again = resume("it", tmp_path, assignments=["total_rows=1920", "producers.workers=0"], quiet=True)
+    assert again.status == "done"
+    kept = checkpoint.newest(again.folder.checkpoints, pytest.fail)
+    assert kept is not None
+    assert (kept.facts["rows"], kept.facts["slabs"], kept.facts["move"]) == (1920, 15, 120)
+    slabs = {source: len(numbers) for source, numbers in kept.facts["sources"]}
+    assert slabs.keys() == {0, 1, kept.facts["source"]}
+
+
+class Failing(SelfPlay):
+    """Plays five slabs."""
+
+    def step(self) -> Trajectory:
+        if self.move == 5 * 8:
+            raise ProducersFailed("producer 1 has failed")
+        return super().step()
+
+
+def test_a_run_that_nobody_plays_for_any_more_keeps_what_it_learned(tmp_path: Path) -> None:
+    folder, kept = RunFolder(tmp_path / "it"), Recorder()
+    folder.path.mkdir()
+    config = tiny("checkpoint.every_rows=100000")
+    run = LocalRun(shared_parts(config), folder, kept, make_producer=Failing)
+    with pytest.raises(TrainingStopped, match="producer 1 has failed"):
+        run.train(StopAfter())
+    run.close()
+    found = checkpoint.newest(folder.checkpoints, pytest.fail)
+    assert found is not None
+    assert found.facts["rows"] == 5 * 128
+    last = kept.of(RunReport)[-1]
+    assert (last.status, last.message) == ("failed", "producer 1 has failed")
 
 
 def test_milestones_go_by_rows_games_or_epochs() -> None:

@@ -47,20 +47,29 @@ class Entry:
         return dict(self.points).get(action, 0.0) / max(worth for _, worth in self.points)
 
 
-def read_epd(path: Path, game: Chess) -> list[Entry]:
-    """The positions of a file; one ConfigError with all that is wrong."""
+def read_epd(path: Path, game: Chess) -> tuple[list[Entry], list[str]]:
+    """The positions of a file, and what is wrong with the lines that give none; ConfigError where all are wrong."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"EPD file {path}: {error}") from error
-    try:
-        return parse_epd(text, game)
-    except ConfigError as error:
-        raise ConfigError("\n".join(f"EPD file {path}: {line}" for line in str(error).splitlines())) from None
+    entries, problems = _parse(text, game)
+    problems = [f"EPD file {path}: {problem}" for problem in problems]
+    if not entries:
+        raise ConfigError("\n".join(_some(problems) or [f"EPD file {path}: it holds no position"]))
+    return entries, problems
 
 
 def parse_epd(text: str, game: Chess) -> list[Entry]:
-    """The positions of a text, a line each; empty lines and those that begin with `#` are passed over."""
+    """The positions of a text in which nothing may be wrong; one ConfigError with all that is."""
+    entries, problems = _parse(text, game)
+    if problems or not entries:
+        raise ConfigError("\n".join(_some(problems) or ["it holds no position"]))
+    return entries
+
+
+def _parse(text: str, game: Chess) -> tuple[list[Entry], list[str]]:
+    """A line each; empty lines and those that begin with `#` are passed over."""
     entries, problems = [], []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -69,12 +78,12 @@ def parse_epd(text: str, game: Chess) -> list[Entry]:
             entries.append(_entry(line.strip(), number, game))
         except NotationError as error:
             problems.append(f"line {number}: {error}")
-    if problems:
-        more = [f"and {len(problems) - _SHOWN} more lines"] if len(problems) > _SHOWN else []
-        raise ConfigError("\n".join([*problems[:_SHOWN], *more]))
-    if not entries:
-        raise ConfigError("it holds no position")
-    return entries
+    return entries, problems
+
+
+def _some(problems: list[str]) -> list[str]:
+    more = [f"and {len(problems) - _SHOWN} more lines"] if len(problems) > _SHOWN else []
+    return [*problems[:_SHOWN], *more]
 
 
 def _entry(line: str, number: int, game: Chess) -> Entry:

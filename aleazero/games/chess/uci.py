@@ -16,7 +16,17 @@ from aleazero.core.errors import NotationError
 from aleazero.games.chess.actions import ACTION_OF
 from aleazero.games.chess.board import CODES
 from aleazero.games.chess.compiled import after, legal_actions
-from aleazero.games.chess.fen import KNIGHT_STEPS, LINES, Position, attacked, make_state, read, square_of
+from aleazero.games.chess.fen import (
+    KNIGHT_STEPS,
+    LINES,
+    MAX_CLOCK,
+    MAX_NUMBER,
+    Position,
+    attacked,
+    make_state,
+    read,
+    square_of,
+)
 
 if TYPE_CHECKING:
     from aleazero.games.chess.game import Chess, ChessState
@@ -35,6 +45,14 @@ def action_of(text: str, seat: int) -> int:
         if (source, target, kind) in ACTION_OF:
             return ACTION_OF[source, target, kind]
     raise NotationError(f"{text!r} is no move as in e2e4 or e7e8q")
+
+
+def counted(fen: str) -> str:
+    """A FEN with its two counts as our rules know them: other programs count on after 100 plies, or from move 0."""
+    words = fen.split()
+    if len(words) == 6 and all(word.isascii() and word.isdecimal() for word in words[4:]):
+        words[4:] = [str(min(int(words[4]), MAX_CLOCK)), str(min(max(int(words[5]), 1), MAX_NUMBER))]
+    return " ".join(words)
 
 
 def open_actions(game: Chess, state: ChessState) -> list[int]:

@@ -27,7 +27,7 @@ from aleazero.config import RunConfig
 from aleazero.core.errors import AleaError
 from aleazero.core.settings import to_toml
 from aleazero.runs import RunFolder
-from aleazero.runtimes.children import ONE_CORE
+from aleazero.runtimes.children import ONE_CORE, memory_share
 from aleazero.runtimes.ray.cluster import has_gpu
 from aleazero.runtimes.ray.inference import InferenceServer
 from aleazero.runtimes.ray.player import Player
@@ -152,7 +152,7 @@ def _as_alone() -> dict[str, str]:
 
 def device(gpu: float) -> dict[str, str]:
     """As much of a GPU's memory as of the GPU, for JAX would take most of it; or the CPU."""
-    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 * min(gpu, 1.0):.3f}"} if gpu else {"JAX_PLATFORMS": "cpu"}
+    return memory_share(0.9 * min(gpu, 1.0)) if gpu else {"JAX_PLATFORMS": "cpu"}
 
 
 def dismiss(space: str, keep: Set[str] = frozenset()) -> set[str]:

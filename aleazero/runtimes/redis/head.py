@@ -25,7 +25,7 @@ import jax
 from aleazero.core.errors import AleaError
 from aleazero.observe.reports import RunReport
 from aleazero.runs import RunFolder
-from aleazero.runtimes.children import MOST_FAILURES, Child, Guard
+from aleazero.runtimes.children import MOST_FAILURES, Child, Guard, memory_share
 from aleazero.runtimes.desk import register
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.board import State
@@ -156,11 +156,11 @@ class Head:
         where = ["--runs", str(self._root.absolute())]
         shared = options.worker and options.device != "cpu"
         self._child("learner", ["worker", "train", "--run", self._folder.name, *where, "--device", options.device],
-                    _memory(options.learner_memory) if shared else {})  # fmt: skip
+                    memory_share(options.learner_memory) if shared else {})  # fmt: skip
         if options.evaluator:
             self._child("eval", ["worker", "eval", *where, "--device", "cpu"], self._access("eval-1", address))
         if options.worker:
-            memory = _memory(options.worker_memory) if shared else {}
+            memory = memory_share(options.worker_memory) if shared else {}
             access = self._access("game-1", address)
             self._child("game", ["worker", "game", "--device", options.device], access | memory)
 
@@ -277,10 +277,6 @@ def _seen_from_outside(url: str, bind: str) -> str:
 def is_local(url: str) -> bool:
     """Whether only this machine can reach it."""
     return urlsplit(url).hostname in LOOPBACK
-
-
-def _memory(share: float) -> dict[str, str]:
-    return {"XLA_PYTHON_CLIENT_MEM_FRACTION": str(share)}
 
 
 def _last_status(folder: RunFolder) -> str:

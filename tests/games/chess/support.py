@@ -51,6 +51,10 @@ ENDINGS = (
     "k7/8/KQ6/8/8/8/8/8 w - - 0 1",
     "8/8/8/8/8/kq6/8/K7 b - - 0 1",
 )
+# Counts of moves that are known. python-chess's package brings no perft files (they are in its repository alone), so
+# these are positions that engines are commonly tested with, as in the Chess Programming Wiki's "Perft Results": the
+# start, its positions 2 (Kiwipete) to 6, one of promotions and one of castling; and the position with the most moves.
+# The test counts the first levels with python-chess too.
 PERFT = {
     STARTPOS: (20, 400, 8_902, 197_281),
     KIWIPETE: (48, 2_039, 97_862),

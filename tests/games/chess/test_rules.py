@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import chess
 import pytest
 
 from tests.games.chess.support import ENDINGS, PERFT, STARTPOS, TACTICAL, assert_games_agree, perft
@@ -21,6 +22,20 @@ def test_every_way_to_end_a_game_agrees_with_python_chess():
 @pytest.mark.parametrize("fen", PERFT)
 def test_perft(fen: str):
     assert perft(fen, len(PERFT[fen])) == list(PERFT[fen])
+    board, levels = chess.Board(fen), min(len(PERFT[fen]), 2)
+    assert [counted(board, depth) for depth in range(1, levels + 1)] == list(PERFT[fen][:levels])
+
+
+def counted(board: chess.Board, depth: int) -> int:
+    """By python-chess."""
+    if depth == 1:
+        return board.legal_moves.count()
+    found = 0
+    for move in board.legal_moves:
+        board.push(move)
+        found += counted(board, depth - 1)
+        board.pop()
+    return found
 
 
 @pytest.mark.slow

@@ -133,9 +133,10 @@ def test_everything_that_is_wrong_is_said_with_its_line(tmp_path: Path) -> None:
         "7k/5Q2/6K1/8/8/8/8/8 b - - bm Kg8;\n"
         "4k3/8 w\n"
     )
-    with pytest.raises(ConfigError) as caught:
-        read_epd(file, GAME)
-    lines = str(caught.value).splitlines()
+    (entry,), lines = read_epd(file, GAME)  # the rest is read
+    assert entry.fen.startswith(STS.split()[0])
+    with pytest.raises(ConfigError, match=r"line 1: (.|\n)*line 7: "):
+        parse_epd(file.read_text(), GAME)  # what is ours has no such lines
     assert [line.split(": ")[1] for line in lines] == [f"line {n}" for n in (1, 3, 4, 5, 6, 7)]
     assert all(str(file) in line for line in lines)
     for words, line in zip(
@@ -146,6 +147,9 @@ def test_everything_that_is_wrong_is_said_with_its_line(tmp_path: Path) -> None:
         parse_epd("\n# nothing\n", GAME)
     with pytest.raises(ConfigError, match="No such file"):
         read_epd(tmp_path / "none.epd", GAME)
+    file.write_text("4k3/8 w\n")
+    with pytest.raises(ConfigError, match="line 1: 2 fields"):
+        read_epd(file, GAME)
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError):
         read_epd(file, GAME)
