@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -427,10 +428,11 @@ def test_a_run_that_is_trained_is_paused_resumed_and_stopped(
     expect(said).to_contain_text("the run waits")
     expect(status).to_have_text("paused")
     expect(page.locator('[data-do="pause"]')).to_be_disabled()
-    page.wait_for_timeout(1500)  # the step it was at, and what was on its way to the page
-    known = reports()
-    page.wait_for_timeout(1000)
-    assert reports() == known
+    end, known = time.monotonic() + PATIENCE, -1
+    while reports() != known:  # the step it was at, and what is on its way to the page
+        assert time.monotonic() < end, "it does not pause"
+        known = reports()
+        page.wait_for_timeout(1500)
     page.locator('[data-do="resume"]').click()
     expect(status).to_have_text("training")
     expect(said).to_contain_text("the run goes on")

@@ -63,13 +63,15 @@ def with_another_future(states: Batch) -> Batch:
 
 
 def evaluate(weights: np.ndarray, observation: jnp.ndarray) -> Prediction:
-    """No opinion of actions; any number that is seen changes what a position is worth."""
-    return Prediction(jnp.zeros((observation.shape[0], actions.NUM_ACTIONS)), jnp.tanh(observation) @ weights)
+    """Plays and discards of all kinds are tried; any number that is seen changes what a position is worth."""
+    logits = 1e-3 * np.random.default_rng(4).normal(size=actions.NUM_ACTIONS).astype(np.float32)
+    value = jnp.tanh(observation) @ weights
+    return Prediction(jnp.tile(jnp.asarray(logits)[None], (observation.shape[0], 1)), value)
 
 
 def chosen(game: Balatro, states: Batch) -> np.ndarray:
-    weights = np.random.default_rng(2).normal(size=game.spec.observation_shape).astype(np.float32)
-    looks = LookAhead(candidates=4, samples=1, depth=2)
+    weights = np.random.default_rng(3).normal(size=game.spec.observation_shape).astype(np.float32)
+    looks = LookAhead(candidates=8, samples=1, depth=2)
     return Looking(game, evaluate, weights, RewardConfig(progress=0.5), 1.0, looks, seed=3).choose(states, 0)
 
 
