@@ -29,7 +29,7 @@ from aleazero.play.rewards import LAST_ANTE, RewardConfig
 from aleazero.play.rollout import SelfPlayConfig
 from aleazero.ray_settings import RayConfig
 from aleazero.replay.ring import ReplayConfig
-from aleazero.rllib_settings import translated
+from aleazero.rllib_settings import last_given, translated
 from aleazero.roles.evaluator import EvaluateConfig
 from aleazero.search.settings import SearchConfig
 
@@ -281,13 +281,8 @@ def is_given(
 ) -> bool:
     """Whether anything but a preset says what a setting is, as in `selfplay.num_games`."""
     environment = from_environment(RunConfig, os.environ if environ is None else environ, ignore=NOT_SETTINGS)
-    for layer in (*([load_file(file)] if file else []), environment, parse_assignments(assignments)):
-        found: Any = layer.values
-        for key in path.split("."):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if found is not None:
-            return True
-    return False
+    layers = [*([load_file(file)] if file else []), environment, parse_assignments(assignments)]
+    return last_given(layers, path) is not None
 
 
 def preset_layer(game: str, preset: str) -> Layer:

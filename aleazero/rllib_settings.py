@@ -54,7 +54,7 @@ def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
 
     A train batch is told by the moves of a rollout.
     """
-    if _last(layers, "runtime") != TABLE:
+    if last_given(layers, "runtime") != TABLE:
         return list(layers), []
     found: list[Layer] = []
     notes: list[str] = []
@@ -70,8 +70,8 @@ def translated(layers: Sequence[Layer]) -> tuple[list[Layer], list[str]]:
                 notes.append(f"{name} is {' and '.join(placed)} here: {value}")
         found.append(Layer(layer.origin, values, layer.text))
     if batch is not None:
-        runners = runners_of(_whole(_last(found, "ray.workers") or 0, "ray.workers"))
-        games = _whole(_last(found, "selfplay.num_games") or 1, "selfplay.num_games")
+        runners = runners_of(_whole(last_given(found, "ray.workers") or 0, "ray.workers"))
+        games = _whole(last_given(found, "selfplay.num_games") or 1, "selfplay.num_games")
         moves = _whole(batch, _BATCH[0]) // max(runners * games, 1)
         if moves < 1:
             raise ConfigError(
@@ -115,8 +115,8 @@ def _place(values: dict[str, Any], path: Sequence[str], value: Any) -> bool:
     return new
 
 
-def _last(layers: Sequence[Layer], path: str) -> Any:
-    """What the last layer that speaks of it says."""
+def last_given(layers: Sequence[Layer], path: str) -> Any:
+    """What the last layer that speaks of a setting, as in `selfplay.num_games`, says; None where none does."""
     for layer in reversed(layers):
         value: Any = layer.values
         for part in path.split("."):

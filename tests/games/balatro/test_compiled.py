@@ -92,20 +92,24 @@ def test_compiled_baselines_choose_as_they_should() -> None:
     assert "skipped" not in done.stdout
 
 
-def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
-    """By the preset for two cores, as a user trains it: what a game brings, early and late in its first minute."""
-    sets = ("total_rows=81920", "learn.learning_rate.end=1e-3", "evaluate.games=8", "observe.every_seconds=0.1")
+def alea(*words: str) -> str:
+    """What a command says, with compiled rules, on a CPU."""
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "aleazero.cli.main", "train", "balatro", "--preset", "quick", "--name", "it"),
-            *("--runs", str(tmp_path), "--json", *(word for each in sets for word in ("--set", each))),
-        ],
+        [sys.executable, "-m", "aleazero.cli.main", *words],
         capture_output=True,
         text=True,
         env={**os.environ, "ALEA_BALATRO_PLAIN": "0", "JAX_PLATFORMS": "cpu"},
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
+    """By the preset for two cores, as a user trains it: what a game brings, early and late in its first minute."""
+    sets = ("total_rows=81920", "learn.learning_rate.end=1e-3", "evaluate.games=8", "observe.every_seconds=0.1")
+    words = ("--runs", str(tmp_path), "--json", *(word for each in sets for word in ("--set", each)))
+    alea("train", "balatro", "--preset", "quick", "--name", "it", *words)
     said = [report for report in RunFolder(tmp_path / "it").read_reports() if report["kind"] == "ppo"]
     early = [report["mean_points"] for report in said if report["rows"] <= 25_000]
     late = [report["mean_points"] for report in said if report["rows"] > 65_000]
@@ -114,18 +118,9 @@ def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
 
 def test_the_network_that_comes_with_the_package_plays_as_it_should() -> None:
     """On fifty seeds that nobody trained on, beside greedy; docs/results/ppo.md has the thousand."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "aleazero.cli.main", "eval", "balatro", "--player", "bundled", "--seeds", "50"),
-            *("--beside", "greedy", "--json"),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "ALEA_BALATRO_PLAIN": "0", "JAX_PLATFORMS": "cpu"},
-        check=False,
+    network = json.loads(
+        alea("eval", "balatro", "--player", "bundled", "--seeds", "50", "--beside", "greedy", "--json")
     )
-    assert done.returncode == 0, done.stderr
-    network = json.loads(done.stdout)
     (greedy,) = network["beside"]
     assert network["ante1_clear"] >= 0.9
     assert network["ante_low"] > greedy["mean_ante"]
