@@ -12,9 +12,9 @@ from typing import Any
 
 from aleazero.cli.answer import DONE, FAILED
 from aleazero.cli.common import active_run
-from aleazero.config import MAY_CHANGE, NOT_SETTINGS, RunConfig, changes_refused, resolve
+from aleazero.config import MAY_CHANGE, RunConfig, changes_refused, is_given, resolve
 from aleazero.core.errors import AleaError, ConfigError, UnknownName
-from aleazero.core.settings import Layer, build, from_environment, load_file, parse_assignments, to_dict
+from aleazero.core.settings import Layer, build, load_file, parse_assignments, to_dict
 from aleazero.observe.logs import configure_logging
 from aleazero.players import make_player
 from aleazero.runs import RunFolder, new_run, runs_root
@@ -98,19 +98,12 @@ def _folder(
             old.write_config(config)
         return old
     config = resolve(game, preset=preset, file=file, assignments=sets)
-    if config.selfplay.num_games > GROUP_GAMES and not _given(file, sets):
+    if config.selfplay.num_games > GROUP_GAMES and not is_given("selfplay.num_games", file, sets):
         config = dataclasses.replace(config, selfplay=dataclasses.replace(config.selfplay, num_games=GROUP_GAMES))
     _check(config, root)
     folder = new_run(root, run, f"{model_name(config)}-{preset}")
     folder.write_config(config)
     return folder
-
-
-def _given(file: Path | None, sets: list[str]) -> bool:
-    """Whether anything but a preset says how many games a group has."""
-    layers = [*([load_file(file)] if file else []), from_environment(RunConfig, os.environ, ignore=NOT_SETTINGS)]
-    tables = [layer.values.get("selfplay") for layer in [*layers, parse_assignments(sets)]]
-    return any(isinstance(table, dict) and "num_games" in table for table in tables)
 
 
 def _check(config: RunConfig, root: Path) -> None:
