@@ -38,13 +38,13 @@ from aleazero.runs import RunFolder, find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.expectimax import Expectimax, Turn, rank_turns
 from aleazero.search.plies import Plies
-from aleazero.search.settings import SearchConfig, playing_knobs
+from aleazero.search.settings import SearchConfig, playing_knobs, proves
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
 PLIES = ("0", "1", "2")
 MOST_SEARCHES = 16  # kept compiled: whoever writes players' strings may name any number
-OPTIONS = ("search", "sims", "ply", "endings")
+OPTIONS = ("search", "sims", "prior_temperature", "ply", "endings")
 ENDINGS = {"exact": True, "network": False}
 AnyPlayer = Player | TurnPlayer
 _WRITTEN = {  # players that are networks
@@ -231,6 +231,11 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
         problems.append(f"ply is {ply!r}; it is for search=expectimax")
     if "sims" in options and kind == "expectimax":
         problems.append(f"sims is {sims!r}; expectimax looks at whole turns: write ply=1")
+    flatter = options.get("prior_temperature", "1")
+    if "prior_temperature" in options and SEARCHES.get(kind) not in ("gumbel", "puct"):
+        problems.append(f"prior_temperature is {flatter!r}; it is for search=gumbel and search=mcts")
+    elif not _is_number(flatter):
+        problems.append(f"prior_temperature is {flatter!r}; it must be a number")
     endings = options.get("endings", "exact")
     if endings not in ENDINGS:
         problems.append(str(UnknownName("endings", endings, ENDINGS)))
@@ -241,11 +246,22 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
     config = SearchConfig(
         kind=SEARCHES[kind],  # type: ignore[arg-type]
         max_simulations=int(sims),
+        prior_temperature=float(flatter),
+        try_all=SEARCHES[kind] == "puct",
+        prove=SEARCHES[kind] in ("gumbel", "puct") and proves(game.spec),
         ply=int(ply),
         endings=ENDINGS[endings],
     )
     config.check(game.spec)
     return config
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def bundled_folder(game: Game | HostGame) -> Path | None:

@@ -58,8 +58,8 @@ class Programs:
 
     @functools.cached_property
     def config(self) -> SearchConfig:
-        """PUCT, with subtrees kept."""
-        return SearchConfig(kind="puct", max_simulations=self.simulations, reuse=True)
+        """PUCT; no move is left out at the root, and subtrees are kept."""
+        return SearchConfig(kind="puct", max_simulations=self.simulations, try_all=True, prove=True, reuse=True)
 
     def nothing(self) -> Tree:
         """A tree before a first move."""
@@ -199,9 +199,10 @@ class Look:
     def _prove(self) -> None:
         """Works from mated positions up, children before their parents: these have lower numbers."""
         over = np.unique(-self._children[self._children < 0])
-        mated = over[self._turn[over] * self._values[over] < -0.5]
-        self._ends = {int(node): 0 for node in mated}
-        waiting = {int(self._parents[node]) for node in mated}
+        worth = self._turn[over] * self._values[over]
+        mated, mates = over[worth < -0.5], over[worth > 0.5]  # the latter at once: nobody looks further
+        self._ends = {int(node): 0 for node in mated} | {int(node): 1 for node in mates}
+        waiting = {int(self._parents[node]) for node in self._ends}
         while waiting:
             node = max(waiting)
             waiting.remove(node)

@@ -250,6 +250,12 @@ class Game(abc.ABC):
     way to it, the root's `past_keys` included. With a whole state `apply_action` counts by itself.
     """
 
+    wins_in_one: Callable[[Any], Array] | None = None
+    """Optional: `wins_in_one(state) -> []` bool, whether to_play has an action that ends the game with all it can bring.
+
+    For games where that is cheaper than an evaluation; a search that proves things asks it of every leaf.
+    """
+
     plays: Callable[[Any, Any], FlatPlays] | None = None
     """Optional, batch: `plays(states, cursor) -> FlatPlays`, the distinct whole-turn plays of every lane, streamed.
 

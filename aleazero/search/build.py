@@ -19,7 +19,7 @@ from aleazero.core.game import Game, seat_sign
 from aleazero.core.keys import gumbel_noise, lane_words
 from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
-from aleazero.search import chance, gumbel, puct
+from aleazero.search import chance, gumbel, proof, puct
 from aleazero.search.leaves import Leaves, NewNodes, in_a_row, make_leaves, read
 from aleazero.search.plan import Plan
 from aleazero.search.settings import Knobs, SearchConfig
@@ -220,7 +220,7 @@ class Search:
             turn = jnp.where(leaf.is_chance, 0.0, turn)
         first = tree.next_node + jnp.broadcast_to(plan.slabs * jnp.arange(plan.in_flight)[:, None], lanes)
         at = first + plan.slabs - 1
-        links = jnp.where(leaf.terminated.reshape(lanes), -at, at)
+        links = jnp.where(leaves.settled.reshape(lanes), -at, at)
         line = extend_lineage(leaves.line, at, leaves.there & (leaves.revisit == 0))
         slabs = {
             "states": jax.vmap(plan.game.pack)(leaf),
@@ -297,7 +297,9 @@ class Search:
     def _score(self, node: NodeView, exploration: Array) -> Array:
         """`[*, E]`: the edge with the greatest is followed, away from a Gumbel root."""
         config = self.plan.config
-        return gumbel.score(node, config.least_range) if config.kind == "gumbel" else puct.score(node, exploration)
+        if config.kind == "gumbel":
+            return gumbel.score(node, config.least_range)
+        return puct.score(node, exploration, config.max_simulations // 4 if config.try_all else 0)
 
     def choose_at_root(self, tree: Tree, knobs: Knobs) -> Tree:
         """Lets the root choose its next edge; needed whenever its priors change. A Gumbel root chooses each time."""
@@ -342,6 +344,8 @@ class Search:
         else:
             policy = puct.policy(root)
             edge = puct.choose(tree.action_words, policy, root.priors, knobs.temperature)
+        if self.plan.config.prove:
+            edge = proof.choose(tree, edge, root.visits)
         actions = tree.actions[ROOT]
         return SearchResult(
             action=edge_of(actions, edge).astype(jnp.int32),

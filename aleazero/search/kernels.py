@@ -240,6 +240,7 @@ def _look(
         raw=turn * _load(of["raw"], at, here, 0.0),
         width=_load(of["width"], lane, here, 1.0),
         is_chance=turn == 0,
+        is_root=node == ROOT,
     )
 
 

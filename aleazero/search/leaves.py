@@ -32,6 +32,7 @@ class Leaves:
     line: Array  # [K, B, W] uint32: the lineage of that game, or else of the parent
     state: Any  # [KB]: the new nodes' states
     legal: Array  # [KB, max_legal] int16: their legal actions
+    settled: Array  # [KB] bool: whether the game is over there, or as good as over: it can be won at once
     middle: Any  # [KB]: the states of chance nodes passed through before them; None where that cannot be
     passes: Array  # [K, B] bool: whether one is
     outcome: Array  # [K, B] int32: the outcome drawn there
@@ -85,6 +86,12 @@ def make_leaves(
             outcome = jnp.where(from_chance, outcome, first)
         leaf = where_lanes(rolls, jax.vmap(game.apply_chance)(before, outcome), before)
     evaluated = _all_outcomes(plan, leaf) if plan.exact else leaf
+    row_values = jnp.where(evaluated.terminated, evaluated.returns[:, 0] / game.spec.scale, 0.0)
+    over, settled = evaluated.terminated, leaf.terminated
+    if plan.config.prove and game.wins_in_one is not None:
+        won = jax.vmap(game.wins_in_one)(leaf) & ~over
+        row_values = jnp.where(won, seat_sign(leaf.to_play), row_values)
+        over = settled = settled | won
     return Leaves(
         there=there,
         parent=parent,
@@ -94,12 +101,13 @@ def make_leaves(
         line=rows(tree.lineage, jnp.where(revisit > 0, revisit, parent)),
         state=leaf,
         legal=jax.vmap(game.legal_list)(leaf),
+        settled=settled,
         middle=middle,
         passes=passes.reshape(edge.shape) & (revisit == 0),
         outcome=outcome.reshape(edge.shape),
         observation=jax.vmap(game.observe)(evaluated),
-        row_values=jnp.where(evaluated.terminated, evaluated.returns[:, 0] / game.spec.scale, 0.0),
-        row_signs=jnp.where(evaluated.terminated, 0.0, seat_sign(evaluated.to_play)),
+        row_values=row_values,
+        row_signs=jnp.where(over, 0.0, seat_sign(evaluated.to_play)),
         path=path,
         length=length,
     )

@@ -125,7 +125,7 @@ class Plan:
 
     def decision_edges(self, logits: Array, actions: Array) -> tuple[Array, Array]:
         """Priors and actions `[B, E]` of decision nodes, from all that is legal there."""
-        priors = edge_priors(logits, actions)
+        priors = edge_priors(logits / self.config.prior_temperature, actions)
         if self.config.max_edges is not None:
             priors, actions = keep_best(priors, actions, self.config.max_edges)
         pad = ((0, 0), (0, self.num_edges - priors.shape[-1]))

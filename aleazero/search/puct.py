@@ -18,16 +18,25 @@ from aleazero.search.tree import NO_EDGE, NodeView
 
 EXPLORATION_BASE = 19652.0  # c2: exploration grows with the logarithm of the visits over this
 _ATTEMPTS = 6
+_FIRST = 1e6  # more than any other score
 LEAST_WIDTH = 1e-3  # differences below a thousandth of the largest outcome are not blown up
 
 
-def score(node: NodeView, exploration: Array) -> Array:
-    """`[*, E]`: the edge with the greatest score is followed."""
+def score(node: NodeView, exploration: Array, tries_all: int = 0) -> Array:
+    """`[*, E]`: the edge with the greatest score is followed.
+
+    A root of at most `tries_all` edges tries each of them first, the likeliest before the others.
+    """
     total = node.node_visits[..., None]
     growth = exploration + jnp.log((total + EXPLORATION_BASE + 1.0) / EXPLORATION_BASE)
     explore = growth * node.priors * jnp.sqrt(total) / (1.0 + node.visits)
     gain = (node.values - node.node_value[..., None]) / jnp.maximum(node.width, LEAST_WIDTH)[..., None]
-    return jnp.where(node.priors >= 0, jnp.where(node.visits > 0, gain, 0.0) + explore, -jnp.inf)
+    scores = jnp.where(node.visits > 0, gain, 0.0) + explore
+    legal = node.priors >= 0
+    if tries_all:
+        first = node.is_root & (legal.sum(-1) <= tries_all)
+        scores = jnp.where(first[..., None] & (node.visits == 0), _FIRST + node.priors, scores)
+    return jnp.where(legal, scores, -jnp.inf)
 
 
 def noisy_priors(words: Array, priors: Array, knobs: Knobs) -> Array:

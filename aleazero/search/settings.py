@@ -33,6 +33,11 @@ class SearchConfig:
     # Gumbel: values of a node that lie within this of one another, of the 2 from loss to win, are not told apart as if
     # they were further: or else what an untrained network happens to say is a sharp target. 0: always the whole scale.
     least_range: float = 0.0
+    # Priors are the network's to the power of one over this: above 1 more moves are looked at, below 1 fewer.
+    prior_temperature: float = 1.0
+    # PUCT: the root tries every move once before it tries one twice, where there is room for four times as many.
+    try_all: bool = False
+    prove: bool = False  # a move that the tree proves to be better is taken, whatever the visits say (see `proof`)
     reuse: bool = False  # keep the subtree of the move played (PUCT only)
     max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
     # A simulation's walks as GPU kernels: nowhere; where there is a GPU; anywhere, by an interpreter, to test them.
@@ -66,6 +71,12 @@ class SearchConfig:
             found.append(f"least_range is {self.least_range}; it must be in 0..2")
         elif self.least_range and self.kind != "gumbel":
             found.append(f"least_range is {self.least_range}; it is for kind 'gumbel', not {self.kind!r}")
+        if not 0.1 <= self.prior_temperature <= 10:
+            found.append(f"prior_temperature is {self.prior_temperature}; it must be in 0.1..10")
+        if self.prove and (self.kind not in ("puct", "gumbel") or self.max_edges is not None):
+            found.append("prove needs kind 'puct' or 'gumbel', whose trees show how games end, and max_edges none")
+        if self.try_all and self.kind != "puct":
+            found.append(f"try_all is for kind 'puct', not {self.kind!r}")
         if self.reuse and self.kind != "puct":
             found.append(f"reuse needs kind 'puct'; a {self.kind} root starts from no visits")
         if self.max_nodes is not None and not self.reuse:
@@ -85,6 +96,8 @@ class SearchConfig:
                 f"search.chance is 'afterstate', but networks for {spec.name} do not judge chance states; "
                 "use 'sampled'" + (" or 'exact'" if spec.chance == "explicit" else "")
             )
+        if self.prove and not proves(spec):
+            found.append(f"search.prove is for two players and games without chance; {spec.name} is another kind")
         needed = 1 + self.slabs(spec) * self.max_simulations
         if self.max_nodes is not None and self.max_nodes // WORD * WORD < needed:
             found.append(
@@ -104,6 +117,11 @@ class SearchConfig:
         problems = [f"search.{problem}" for problem in self.problems()] + self.problems_with(spec)
         if problems:
             raise ConfigError("\n".join(problems))
+
+
+def proves(spec: GameSpec) -> bool:
+    """Whether trees of a game can prove what moves are worth."""
+    return spec.chance == "none" and spec.num_players == 2
 
 
 @struct

@@ -76,6 +76,7 @@ class NodeView:
     raw: Array  # [*] float32: the network's first opinion
     width: Array  # [*] float32: how far apart the values seen in the tree are
     is_chance: Array  # [*] bool
+    is_root: Array  # [*] bool
 
 
 def rows(array: Array, node: Array) -> Array:
@@ -110,6 +111,7 @@ def view(tree: Tree, node: Array) -> NodeView:
         raw=turn * rows(tree.raw, node),
         width=jnp.broadcast_to(tree.high - tree.low, node.shape),
         is_chance=turn == 0,
+        is_root=node == ROOT,
     )
 
 

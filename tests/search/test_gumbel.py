@@ -76,7 +76,15 @@ def _node(*values: float) -> NodeView:
     one, many = jnp.zeros(1), jnp.full((1, count), 10.0)
     priors = jnp.full((1, count), 1 / count)
     return NodeView(
-        jnp.ones((1, count), jnp.int32), priors, many, jnp.asarray([values]), one, one, one, one, one.astype(bool)
+        jnp.ones((1, count), jnp.int32),
+        priors,
+        many,
+        jnp.asarray([values]),
+        one,
+        one,
+        one,
+        one,
+        *[one.astype(bool)] * 2,
     )
 
 

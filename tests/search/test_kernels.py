@@ -49,11 +49,13 @@ def _assert_same(one: Tree, other: Tree) -> None:
             np.testing.assert_array_equal(left, right, err_msg=field.name)
 
 
-@pytest.mark.parametrize("kind", ["puct", "gumbel"])
+@pytest.mark.parametrize(
+    "settings", [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel", "least_range": 0.3}]
+)
 @pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
-def test_kernels_grow_the_same_tree(name: str, kind: Any) -> None:
+def test_kernels_grow_the_same_tree(name: str, settings: Any) -> None:
     """Short games that end within the search, one that goes on, and one with chance nodes."""
-    config = SearchConfig(kind=kind, max_simulations=48, least_range=0.3 if kind == "gumbel" else 0.0)
+    config = SearchConfig(max_simulations=48, **settings)
     plain = _grown(name, dataclasses.replace(config, kernels="never"))
     kernels = _grown(name, dataclasses.replace(config, kernels="interpreted"))
     _assert_same(plain, kernels)
@@ -89,11 +91,14 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     assert (np.asarray(plain.stats)[0, :, 0] > 25).any()  # something was kept
 
 
-@pytest.mark.parametrize(("kind", "in_flight"), [("puct", 1), ("gumbel", 1), ("gumbel", 2)])
-def test_kernels_are_compiled_for_a_gpu(kind: Any, in_flight: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel"}, {"kind": "gumbel", "in_flight": 2}],
+)
+def test_kernels_are_compiled_for_a_gpu(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as that goes without one: every operation in them is known to the kernels' compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    game, config = patient("pig").game, SearchConfig(kind=kind, max_simulations=8, in_flight=in_flight, kernels="auto")
+    game, config = patient("pig").game, SearchConfig(max_simulations=8, kernels="auto", **settings)
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     program = jax.jit(lambda states, keys: search.run(evaluate, OPINIONATED, states, keys, knobs))
     text = program.trace(positions("pig", 16), keys(16)).lower(lowering_platforms=("cuda",)).as_text()

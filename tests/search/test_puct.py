@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from aleazero.doctor.evaluators import IGNORANT
+from aleazero.search.build import build_search
 from aleazero.search.puct import _log_gamma, choose, noisy_priors
 from aleazero.search.settings import SearchConfig, make_knobs
-from tests.search.support import patient, positions, states_of
+from tests.search.support import keys, patient, positions, states_of
 
 WORDS = jax.random.bits(jax.random.key(3), (20000,), jnp.uint32)
 
@@ -72,3 +73,25 @@ def test_a_threat_is_stopped() -> None:
     states = states_of("connect_four", "617273", "267574")
     _, _, result = patient("connect_four").run(states, 196, loudness=IGNORANT)
     assert np.asarray(result.action).tolist() == [3, 2]
+
+
+def test_a_root_tries_every_move_once_where_there_is_room() -> None:
+    """An evaluator that shouts; with room for fewer than four times as many simulations as moves, all is as ever."""
+    states = positions("connect_four", 32)
+    shouted = np.array([3.0, 0.5], np.float32)
+    tried = {}
+    for room in (40, 24):
+        for all_of_them in (False, True):
+            config = SearchConfig(kind="puct", max_simulations=room, try_all=all_of_them)
+            search = build_search(patient("connect_four").game, config)
+            found = jax.jit(search.run, static_argnums=0)(
+                patient("connect_four").evaluate, shouted, states, keys(32), make_knobs(config)
+            )
+            legal = np.asarray(found.actions) >= 0
+            tried[room, all_of_them] = np.asarray(found.visits)
+            if all_of_them and room == 40:
+                assert (tried[room, True][legal] > 0).all()
+    many = (np.asarray(found.actions) >= 0).sum(1) > 24 // 4
+    assert many.any()
+    assert (tried[40, False][many] == 0).any()
+    np.testing.assert_array_equal(tried[24, True][many], tried[24, False][many])

@@ -80,6 +80,7 @@ class Chess(Game):
         self.position_key = _position_key
         self.past_keys = _past_keys
         self.seen_before = _seen_before
+        self.wins_in_one = self._mates_in_one
         self.starts = MappingProxyType({"scattered": self._scattered})
 
     def init(self, key: Array) -> ChessState:
@@ -138,6 +139,16 @@ class Chess(Game):
             past=jnp.where(here[None], state.key[:, None], state.past),
             earlier=tuple(turned(board) for board in (state.board, *state.earlier))[: self.history],
         )
+
+    def _mates_in_one(self, state: ChessState) -> Array:
+        listed = self.legal_list(state)
+
+        def mates(action: Array) -> Array:
+            moved = move(state.board, state.castling, state.ep, *actions.decode(action))
+            replies = moves.legal(turned(moved.board), swapped(moved.castling), moved.double)
+            return replies.check & ~replies.targets.some.any()
+
+        return (jax.vmap(mates)(jnp.maximum(listed, 0)) & (listed >= 0)).any()
 
     def observe(self, state: ChessState) -> Array:
         """Pieces, rights, the capture in passing, the clock and whether the position was there before."""

@@ -13,6 +13,7 @@ from aleazero.games.chess import actions
 from aleazero.games.chess.game import Chess
 from aleazero.games.conformance import check_game
 from aleazero.games.registry import make_game
+from aleazero.suites import shipped_suite
 from tests.games.chess.support import (
     ENDINGS,
     GAME,
@@ -24,6 +25,7 @@ from tests.games.chess.support import (
     lane,
     parse,
     single,
+    stacked,
     starts,
 )
 
@@ -238,3 +240,28 @@ def test_scattered_games_begin_anywhere_that_a_game_can_be():
     assert len(set(sizes)) > 20
     white = [len(chess.SquareSet(board.occupied_co[chess.WHITE])) for board in boards]
     assert np.mean(np.abs(2 * np.array(white) - sizes) > 2) > 0.2  # one side has two pieces more
+
+
+def test_it_is_seen_whether_there_is_a_mate_in_one():
+    """By python-chess: mates in one and in two, a promotion and a castling that mate, and no mates."""
+    tactics = [entry.fen for entry in shipped_suite(GAME).entries][::2]
+    special = (
+        "6k1/P4ppp/8/8/8/8/8/K7 w - - 0 1",  # a8=Q and a8=R
+        "5k2/8/8/8/8/8/4R1R1/4K2R w K - 0 1",  # O-O
+        "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1",  # a stalemate to come is no win
+    )
+    fens = [*tactics, *TACTICAL, *ENDINGS, *special]
+    expected = []
+    for fen in fens:
+        board = chess.Board(fen)
+        expected.append(any(_mates(board, move) for move in board.legal_moves))
+    found = np.asarray(jax.jit(jax.vmap(GAME.wins_in_one))(stacked([parse(fen) for fen in fens])))
+    assert found.tolist() == expected
+    assert 20 < sum(expected) < len(expected) - 20
+
+
+def _mates(board: chess.Board, move: chess.Move) -> bool:
+    board.push(move)
+    mate = board.is_checkmate()
+    board.pop()
+    return mate
