@@ -135,7 +135,7 @@ def test_a_path_names_an_exported_network(exported: Path) -> None:
     assert_weights(player, 3)
     assert player.name == f"path:{exported}"
     assert isinstance(player, NetworkPlayer)
-    assert player.search == SearchConfig(kind="gumbel", max_simulations=players.DEFAULT_SIMULATIONS)
+    assert player.search == SearchConfig(kind="gumbel", max_simulations=players.DEFAULT_SIMULATIONS, prove=True)
 
 
 def test_a_run_names_its_newest_network_or_one_of_its_steps(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,10 +175,11 @@ def test_where_bundled_networks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("options", "config"),
     [
-        ("", SearchConfig(kind="gumbel", max_simulations=32)),
-        (",sims=5", SearchConfig(kind="gumbel", max_simulations=5)),
-        (",search=mcts,sims=9", SearchConfig(kind="puct", max_simulations=9)),
-        (", sims = 9 , search = mcts", SearchConfig(kind="puct", max_simulations=9)),
+        ("", SearchConfig(kind="gumbel", max_simulations=32, prove=True)),
+        (",sims=5", SearchConfig(kind="gumbel", max_simulations=5, prove=True)),
+        (",search=mcts,sims=9", SearchConfig(kind="puct", max_simulations=9, try_all=True, prove=True)),
+        (", sims = 9 , search = mcts", SearchConfig(kind="puct", max_simulations=9, try_all=True, prove=True)),
+        (",prior_temperature=1.5", SearchConfig(kind="gumbel", max_simulations=32, prior_temperature=1.5, prove=True)),
         (",search=none", SearchConfig(kind="direct", max_simulations=32)),
     ],
 )
@@ -231,6 +232,9 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
         ("path:", ConfigError, "player 'path:': write path:FOLDER"),
         ("bundled:x", ConfigError, "player 'bundled:x': write bundled"),
         ("run:trained,sims", ConfigError, "player 'run:trained,sims': 'sims' is no option; write search=gumbel or "),
+        ("run:trained,prior_temperature=hot", ConfigError, "prior_temperature is 'hot'; it must be a number"),
+        ("run:trained,prior_temperature=nan", ConfigError, "prior_temperature is nan; it must be in 0.1..10"),
+        ("run:trained,search=none,prior_temperature=2", ConfigError, "it is for search=gumbel and search=mcts"),
         ("run:trained,sims=", ConfigError, "'sims=' is no option"),
         ("run:trained,", ConfigError, "'' is no option"),
         ("run:trained,=4", ConfigError, "'=4' is no option"),

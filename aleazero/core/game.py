@@ -251,7 +251,7 @@ class Game(abc.ABC):
     """
 
     wins_in_one: Callable[[Any], Array] | None = None
-    """Optional: `wins_in_one(state) -> []` bool, whether to_play has an action that ends the game with all it can bring.
+    """Optional: `wins_in_one(state) -> []` bool, whether an action of to_play ends the game with all that it can bring.
 
     For games where that is cheaper than an evaluation; a search that proves things asks it of every leaf.
     """

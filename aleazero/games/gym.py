@@ -141,6 +141,10 @@ class GymGame(HostGame):
             return {}
         return {"won": np.array([float(lane.returns >= self.threshold) for lane in states])}
 
+    def take(self, states: list[_Lane], lanes: np.ndarray) -> list[_Lane]:
+        """Some of the games. Lanes share their lives, and who goes on from an earlier place gets one of its own."""
+        return [states[lane] for lane in lanes]
+
     def put(self, states: list[_Lane], lanes: np.ndarray, fresh: list[_Lane]) -> list[_Lane]:
         """The games, with others in some lanes."""
         found = list(states)

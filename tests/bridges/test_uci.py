@@ -357,8 +357,10 @@ def test_without_a_network_it_says_so(table: Table) -> None:
 # ---- through its program
 
 
-def start(compiled_programs: Path, simulations: int = SIMULATIONS) -> chess.engine.SimpleEngine:
-    command = [sys.executable, "-m", "aleazero.cli.main", "uci", "--device", "cpu", "--weights", "untrained"]
+def start(
+    compiled_programs: Path, simulations: int = SIMULATIONS, weights: str = "untrained"
+) -> chess.engine.SimpleEngine:
+    command = [sys.executable, "-m", "aleazero.cli.main", "uci", "--device", "cpu", "--weights", weights]
     as_here = {"JAX_COMPILATION_CACHE_DIR": str(compiled_programs), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
     environment = {**os.environ, **as_here}
     return chess.engine.SimpleEngine.popen_uci(
@@ -407,11 +409,12 @@ def test_python_chess_plays_it_with_clocks(table: Table, compiled_programs: Path
 
 @pytest.mark.long  # python -m pytest tests/bridges/test_uci.py -m long
 @pytest.mark.skipif(not Path(STOCKFISH).exists(), reason="Debian's stockfish is not installed")
-def test_twenty_games_against_stockfish(table: Table, compiled_programs: Path) -> None:
-    engine, other = start(compiled_programs), chess.engine.SimpleEngine.popen_uci(STOCKFISH)
+def test_twenty_games_against_stockfish(compiled_programs: Path) -> None:
+    engine, other = start(compiled_programs, weights="bundled"), chess.engine.SimpleEngine.popen_uci(STOCKFISH)
     try:
         for number in range(20):
-            play_with_clock(engine, number % 2 == 0, other, seed=number // 2, clock=20.0)
+            board = play_with_clock(engine, number % 2 == 0, other, seed=number // 2, clock=20.0)
+            print(number + 1, board.result(claim_draw=True), board.fullmove_number, "moves", flush=True)
     finally:
         engine.quit()
         other.quit()

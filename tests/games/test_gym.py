@@ -131,3 +131,20 @@ def test_what_cannot_be_played_is_said():
     for name in ("nomodule:X-v0", "a:b:c", "no.module:X-v0"):
         with pytest.raises(ConfigError, match=f"gym:{name}"):
             GymGame(name)
+
+
+def test_lanes_are_taken_without_playing_them_again(monkeypatch):
+    """Who plays alone takes the games that go on before every move: to play all of them again each time is too slow."""
+    game = make_game("gym:CartPole-v1")
+    states = game.init_batch(np.arange(3, dtype=np.uint64))
+    for _ in range(5):
+        states = game.step_batch(states, np.zeros(3, np.int64))
+    made = []
+    monkeypatch.setattr(GymGame, "make", lambda self, make=GymGame.make: made.append(1) or make(self))
+    twice = game.take(states, np.array([2, 0, 2]))
+    assert not made
+    np.testing.assert_array_equal(game.observe(twice), game.observe(states)[[2, 0, 2]])
+    after = game.step_batch(twice, np.array([0, 0, 1]))  # one place, two ways to go on: the second has to play again
+    assert len(made) == 1
+    assert game.observe(after)[0, 1] < game.observe(twice)[0, 1] < game.observe(after)[2, 1]
+    np.testing.assert_array_equal(game.observe(states), game.observe(game.restore(game.snapshot(states))))
