@@ -25,8 +25,9 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class LearnConfig:
-    """How weights follow the gradient."""
+    """How weights follow the gradient, and from where."""
 
+    start_from: str | None = None  # a trained network (bundled, run:NAME, path:FOLDER) that a new run begins with
     batch_size: int = 512  # rows per update
     updates_per_call: int = 8  # updates compiled as one program: fewer gaps in which a device waits for the host
     accumulate: int = 1  # pieces a batch is cut into, to save memory; the gradient is the same

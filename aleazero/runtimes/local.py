@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import jax
+import jax.numpy as jnp
 
 from aleazero import __version__
 from aleazero import checkpoint as checkpoints
@@ -41,6 +42,7 @@ from aleazero.runtimes.milestones import Count, Milestones
 from aleazero.runtimes.profile import profile
 from aleazero.runtimes.selfplay import Producer, ProducersFailed, Resume, SelfPlay, SoFar
 from aleazero.runtimes.slab_log import SlabLog
+from aleazero.starting import starting_weights
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +76,7 @@ class LocalRun:
         Where others measure what it learns, `offer(where, weights)` is told what to measure, once it is saved.
         """
         config = parts.config
-        self.parts, self.folder, self._sink = parts, folder, sink
+        self.parts, self.folder, self._sink, self._root = parts, folder, sink, root
         self._weights = weights or LocalWeights()
         self.replay: Any
         self.learner: Learner | PpoLearner
@@ -113,6 +115,8 @@ class LocalRun:
         self._began_steps = self.learner.steps
         if config.replay.log and not self._log.is_open:
             self._log.open(self.learner.base_steps)
+        if config.learn.start_from and not self._resumed:
+            self._begin_with(starting_weights(config, self.parts.game, self.parts.model, self._root))
         self._emit(self._run_report("resumed" if self._resumed else "started"))
         self.learner.publish()
         if self._resumed and not self.replay.num_slabs:
@@ -378,6 +382,11 @@ class LocalRun:
         return str(self.folder.checkpoints / f"{known[-1]:012d}") if known else "none was saved yet"
 
     # ---- going on
+
+    def _begin_with(self, weights: Weights) -> None:
+        """Another network's weights in place of fresh ones; the optimiser knows nothing yet."""
+        own, average = (jax.tree.map(jnp.copy, weights) for _ in range(2))  # each update writes over both
+        self.learner.state = placed(dataclasses.replace(self.learner.state, weights=own, average=average))
 
     def resume(self, found: checkpoints.Checkpoint, how: Resume) -> None:
         """Takes up a checkpoint: exactly, or from its weights alone with an empty replay."""

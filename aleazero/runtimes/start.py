@@ -38,6 +38,7 @@ from aleazero.runtimes.ppo import ppo_run
 from aleazero.runtimes.processes import run_with_producers
 from aleazero.runtimes.profile import in_words, operations_in_words
 from aleazero.runtimes.rllib_memory import need_memory
+from aleazero.starting import starting_weights
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,8 @@ def start(
 ) -> Finished:
     """Starts a run in a new folder and trains it to its end, for so many seconds, or until its profile is known."""
     parts = _checked_parts(config, root)  # all that is wrong is said before anything is made
+    if config.learn.start_from:
+        starting_weights(parts.config, parts.game, parts.model, root)
     stem = f"{model_name(config)}-{preset}"
     folder = new_run(root, name, stem)
     folder.write_config(parts.config)
