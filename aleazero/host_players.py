@@ -1,7 +1,7 @@
 """Players of host games from strings: a network's policy alone, or looking ahead with it.
 
     run:NAME[@STEP]    run:NAME@best    path:FOLDER    bundled
-    ...,search[,candidates=8][,samples=4][,depth=8]
+    ...,search[,candidates=4][,samples=4][,depth=8]
 What looking ahead is paid by is what the network was trained for: a run's settings, or an export's facts.
 """
 

@@ -29,7 +29,7 @@ _LEAST = 1.0  # points between the best and the worst: where there are fewer, fe
 class LookAhead:
     """How far, and how often, one looks."""
 
-    candidates: int = 8  # actions tried at the root
+    candidates: int = 4  # actions tried at the root
     samples: int = 4  # futures of each in the first round; twice as many in each round after
     depth: int = 8  # decisions of a trial, the candidate's included
 
