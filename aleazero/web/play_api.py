@@ -97,15 +97,17 @@ def strengths(name: str) -> list[dict[str, str]]:
         if importlib.util.find_spec("gnubg_nn"):
             found.append(("gnubg:ply=2", "GNU Backgammon at 2-ply"))
         return [{"player": player, "name": words} for player, words in found]
-    if name == "chess" and (shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games")):
+    stockfish = name == "chess" and (shutil.which("stockfish") or shutil.which("stockfish", path="/usr/games"))
+    if stockfish:
         found += [(f"eps{share}", f"Stockfish, {share} % of its moves by lot") for share in (75, 50, 30, 15)]
-        found.append(("stockfish:nodes=1", "Stockfish, one node"))
-        found += [(f"stockfish:nodes={nodes}", f"Stockfish, {nodes:,} nodes") for nodes in (1000, 50000)]
     if name == "quoridor":
         found += [("shortest", "goes the shortest way"), ("shortest:walls", "the same, and places walls in your way")]
     if bundled_folder(game):
         found.append(("bundled,search=none", "our network, without looking ahead"))
         found += [(f"bundled,sims={sims}", f"our network, {sims} simulations") for sims in (32, 200)]
+    if stockfish:
+        found.append(("stockfish:nodes=1", "Stockfish, one node"))
+        found += [(f"stockfish:nodes={nodes}", f"Stockfish, {nodes:,} nodes") for nodes in (1000, 50000)]
     if name != "connect_four" and exact_judge(game) is not None:  # its first moves would take minutes
         found.append(("solver", "perfect play"))
     return [{"player": player, "name": words} for player, words in found]
@@ -123,7 +125,7 @@ def usual(name: str) -> str:
 def adviser(table: Table) -> str:
     """Who is asked for a hint where nobody is named."""
     known = [one["player"] for one in strengths(table.record.game)]
-    for wanted in ("bundled,ply=0", "bundled,sims=200", "solver", "stockfish:nodes=50000", "shortest:walls"):
+    for wanted in ("bundled,ply=0", "stockfish:nodes=50000", "bundled,sims=200", "solver", "shortest:walls"):
         if wanted in known:
             return wanted
     return next((seat for seat in table.record.seats if seat != HUMAN), "random")
