@@ -41,8 +41,8 @@ FAULTS = (
     Fault(
         "wrong sign where an evaluation enters",
         "aleazero/search/leaves.py",
-        "row_signs=jnp.where(evaluated.terminated, 0.0, seat_sign(evaluated.to_play))",
-        "row_signs=jnp.where(evaluated.terminated, 0.0, -seat_sign(evaluated.to_play))",
+        "row_signs=jnp.where(over, 0.0, seat_sign(evaluated.to_play))",
+        "row_signs=jnp.where(over, 0.0, -seat_sign(evaluated.to_play))",
         (f"{RECOUNT}[puct-tictactoe]",),
     ),
     Fault(
@@ -125,9 +125,16 @@ FAULTS = (
     Fault(
         "lost terminal: finished games are not marked",
         "aleazero/search/build.py",
-        "links = jnp.where(leaf.terminated.reshape(lanes), -at, at)",
+        "links = jnp.where(leaves.settled.reshape(lanes), -at, at)",
         "links = at",
         (f"{RECOUNT}[puct-tictactoe]",),
+    ),
+    Fault(
+        "wrong side where a forced win is proved",
+        "aleazero/search/proof.py",
+        "least=known.least.at[node].set(jnp.where(mine, least, -most)),",
+        "least=known.least.at[node].set(least),",
+        ("tests/search/test_proof.py::test_bounds_hold_what_moves_are_worth",),
     ),
     Fault(
         "an ancestor left out of the backup",
@@ -237,8 +244,8 @@ FAULTS = (
     Fault(
         "two descents in flight to the same move",
         "aleazero/search/gumbel.py",
-        "scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due))",
-        "scores = root_score(root, gumbel, due)",
+        "scores = jnp.where(pending, -jnp.inf, root_score(root, gumbel, due, least))",
+        "scores = root_score(root, gumbel, due, least)",
         ("tests/search/test_gumbel.py::test_two_leaves_in_flight_keep_to_the_budget",),
     ),
     Fault(
