@@ -70,7 +70,7 @@ def make(kind: str, detail: str, game: Game, text: str) -> EnginePlayer:
     ply, noise, engine = options.get("ply", "0"), options.get("noise", "0"), options.get("engine", "nn")
     if ply not in _PLIES:
         problems.append(f"ply is {ply!r}; it must be 0, 1 or 2")
-    deviation = _number(noise)
+    deviation = number_of(noise)
     if not 0 <= deviation < math.inf:
         problems.append(f"noise is {noise!r}; it must be a number of points from 0 on, as in 0.06")
     elif deviation and (ply != "0" or engine == "debian"):
@@ -103,7 +103,8 @@ def _pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(cores(), mp_context=multiprocessing.get_context("spawn"))
 
 
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """The number that an option says; not a number where it says none."""
     try:
         return float(text)
     except ValueError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -234,7 +235,7 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
     flatter = options.get("prior_temperature", "1")
     if "prior_temperature" in options and SEARCHES.get(kind) not in ("gumbel", "puct"):
         problems.append(f"prior_temperature is {flatter!r}; it is for search=gumbel and search=mcts")
-    elif not _is_number(flatter):
+    elif math.isnan(engine_players.number_of(flatter)):
         problems.append(f"prior_temperature is {flatter!r}; it must be a number")
     endings = options.get("endings", "exact")
     if endings not in ENDINGS:
@@ -254,14 +255,6 @@ def search_config(options: dict[str, str], game: Game, text: str, policy: bool =
     )
     config.check(game.spec)
     return config
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def bundled_folder(game: Game | HostGame) -> Path | None:

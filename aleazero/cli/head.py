@@ -111,9 +111,12 @@ def _check(config: RunConfig, root: Path) -> None:
     import jax
 
     from aleazero.assemble import build_parts
+    from aleazero.starting import starting_weights
 
     need_extras(config.observe)
     parts = build_parts(config, jax.local_devices()[:1], root)
+    if config.learn.start_from:
+        starting_weights(config, parts.game, parts.model, root)
     problems = []
     for opponent in config.evaluate.opponents:
         try:

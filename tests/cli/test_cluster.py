@@ -297,6 +297,7 @@ def test_a_redis_elsewhere_with_tls(
         (["head", "tictactoe", "--set", "learn.batch_siz=3"], "learn.batch_siz"),
         (["head", "tictactoe", "--tls-cert", "x.pem"], "TLS needs all three"),
         (["head", "tictactoe", "--set", "evaluate.opponents=rndom"], "did you mean 'random'"),
+        (["head", "tictactoe", "--set", "learn.start_from=bundled"], "learn.start_from: "),
         (["status", "--runs", "nowhere"], "there are no runs"),
         (["worker", "token", "x", "--runs", "nowhere"], "there are no runs"),
     ],
