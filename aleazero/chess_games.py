@@ -96,7 +96,7 @@ class Watched:
     def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
         """What the player chooses."""
         if isinstance(self.player, NetworkPlayer):
-            found = self.player.look(states, keys)
+            found = self.player.look(states, keys, lanes)
             self.book.note(states, lanes, found.action, found.value)
             return found.action
         actions = self.player.choose(states, lanes, keys)

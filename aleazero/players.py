@@ -33,13 +33,15 @@ from aleazero.core.struct import replace
 from aleazero.judges import Judge, exact_judge
 from aleazero.models.build import Model, build_model
 from aleazero.play.match import Player, TurnPlayer
+from aleazero.play.portions import in_portions
 from aleazero.play.rollout import random_actions
+from aleazero.play.spread import Spread
 from aleazero.registry import registered_folder
 from aleazero.runs import RunFolder, find_run, runs_root
 from aleazero.search.build import SearchResult, build_search
 from aleazero.search.expectimax import Expectimax, Turn, rank_turns
 from aleazero.search.plies import Plies
-from aleazero.search.settings import SearchConfig, playing_knobs, proves
+from aleazero.search.settings import Knobs, SearchConfig, playing_knobs, proves
 
 SEARCHES = {"gumbel": "gumbel", "mcts": "puct", "none": "direct", "expectimax": "expectimax"}  # as people write them
 DEFAULT_SIMULATIONS = 32
@@ -96,14 +98,32 @@ class NetworkPlayer:
     weights: Weights
     search: SearchConfig
     name: str
+    _places: dict[Spread, Weights] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def choose(self, states: Any, lanes: Array, keys: Array) -> Array:
         """The search's action."""
-        return self.look(states, keys).action
+        return self.look(states, keys, lanes).action
 
-    def look(self, states: Any, keys: Array) -> SearchResult:
-        """All that the search found."""
-        return _search(self.game, self.model, self.search)(self.weights, states, keys, playing_knobs(self.search))
+    def look(self, states: Any, keys: Array, lanes: Array | None = None) -> SearchResult:
+        """All that the search found, on the host; with `lanes` `[B]` bool in these alone, and zeros in the others."""
+        everybody = jnp.ones(keys.shape, bool)
+        found: SearchResult = in_portions(self._look, (states, keys), everybody if lanes is None else lanes)
+        return found
+
+    def _look(self, batch: tuple[Any, Array]) -> SearchResult:
+        states, keys = batch
+        spread, knobs = Spread.of(keys.shape[0]), playing_knobs(self.search)
+        run = _search(self.game, self.model, self.search, spread)
+        if spread.mesh.size == 1:
+            return run(self.weights, states, keys, knobs)
+        weights, knobs = self._placed(spread), spread.everywhere(knobs)
+        return run(weights, spread.lanes(states), spread.lanes(keys), knobs)
+
+    def _placed(self, spread: Spread) -> Weights:
+        """Its weights, on all of these devices; put there once."""
+        if spread not in self._places:
+            self._places[spread] = spread.everywhere(self.weights)
+        return self._places[spread]
 
     def opinion(self, states: Any) -> Array:
         """`[B, V]`: the network's own outcome distribution for to_play."""
@@ -381,9 +401,13 @@ def _uniform(count: int) -> Callable[[Array], Array]:
 
 
 @functools.lru_cache(maxsize=MOST_SEARCHES)
-def _search(game: Game, model: Model, config: SearchConfig) -> Callable[..., SearchResult]:
+def _search(game: Game, model: Model, config: SearchConfig, spread: Spread) -> Callable[..., SearchResult]:
     search = build_search(game, config)
-    return jax.jit(lambda weights, states, keys, knobs: search.run(model.evaluate, weights, states, keys, knobs))
+
+    def run(weights: Weights, states: Any, keys: Array, knobs: Knobs) -> SearchResult:
+        return search.run(model.evaluate, weights, states, keys, knobs)
+
+    return jax.jit(spread.function(run, None, 0, 0, None))
 
 
 @functools.cache

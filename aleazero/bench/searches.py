@@ -20,7 +20,6 @@ from aleazero.bench.cases import SIMULATIONS, Case, Cases, Kind, Setup, Unsuited
 from aleazero.bench.memory import bytes_of
 from aleazero.bench.networks import residual_mlp
 from aleazero.bench.rules import middle_game
-from aleazero.bench.spread import Spread
 from aleazero.bench.timing import Timing
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game, GameSpec
@@ -29,6 +28,7 @@ from aleazero.core.records import Evaluate, Weights
 from aleazero.core.settings import Layer, build, parse_assignments
 from aleazero.games.registry import PGX_PREFIX
 from aleazero.models.build import ModelConfig, build_model
+from aleazero.play.spread import Spread
 from aleazero.players import TurnNetworkPlayer, load_network, make_player, network_player
 from aleazero.runs import runs_root
 from aleazero.search.build import build_search

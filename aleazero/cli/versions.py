@@ -12,6 +12,7 @@ from aleazero.chess_games import episode_pgn, held_games, losses, selfplay_games
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError
 from aleazero.core.files import replace_file
 from aleazero.games.chess.game import Chess
@@ -39,6 +40,7 @@ def elo(
     as_json: bool,
 ) -> int:
     """Plays each version against the next two and rates them all, the oldest being zero."""
+    use_every_core()
     keep_compiled_programs()
     run = active_run(runs_root(runs), name)
     game = game_of(run.read_config().game)

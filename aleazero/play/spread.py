@@ -1,6 +1,6 @@
-"""A batch over the devices that suit it, as training spreads its games. Peers are spread likewise.
+"""A batch over the devices that suit it, as training spreads its games. For programs whose lanes are independent.
 
-Knows programs whose lanes are independent; not what they compute.
+Does not know what they compute.
 """
 
 from __future__ import annotations
