@@ -6,6 +6,9 @@ import dataclasses
 import functools
 import json
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -432,6 +435,45 @@ class Unwilling:
     def evaluate(self, weights: Any, observations: jax.Array) -> Prediction:
         logits = jnp.zeros((len(observations), self.num_actions)).at[:, self.shunned].set(-1.0)
         return Prediction(logits=logits, value=jnp.zeros(len(observations)))
+
+
+ALONE = """
+import numpy as np, jax, jax.numpy as jnp
+from aleazero.core.keys import Role, lane_keys
+from aleazero.games.registry import make_game
+from aleazero.games.wander import wander
+from aleazero.players import make_player
+game = make_game("connect_four")
+states = jax.tree.map(lambda x: x[-1], wander(game, lanes=64, plies=6, seed=1).state)
+keys = lane_keys(0, Role.MATCH, 0, jnp.arange(64))
+lanes = jnp.arange(64) % 3 > 0
+player = make_player("bundled,search=mcts,sims=16", game)
+for found in (player.look(states, keys), player.look(states, keys, lanes)):
+    print(jax.local_device_count(), *(found.action * np.asarray(lanes)))
+"""
+
+
+def test_a_network_looks_only_where_it_is_asked() -> None:
+    game = make_game("connect_four")
+    assert isinstance(game, Game)
+    states = jax.tree.map(lambda x: x[-1], wander(game, lanes=20, plies=6, seed=1).state)
+    player = make_player("bundled,search=mcts,sims=16", game)
+    assert isinstance(player, NetworkPlayer)
+    lanes = np.arange(20) % 3 > 0
+    every, some = player.look(states, keys(20)), player.look(states, keys(20), jnp.asarray(lanes))
+    assert np.array_equal(some.action, np.where(lanes, every.action, 0))
+    assert np.array_equal(some.visits, np.where(lanes[:, None], every.visits, 0))
+
+
+def test_on_many_cores_a_network_looks_as_on_one() -> None:
+    """In processes of their own: what is a device is settled once in a process."""
+    answers = []
+    for devices in (1, 2):
+        told = os.environ | {"XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}", "JAX_PLATFORMS": "cpu"}
+        done = subprocess.run([sys.executable, "-c", ALONE], env=told, capture_output=True, text=True, check=True)
+        answers += [line.split() for line in done.stdout.splitlines()]
+    assert [answer[0] for answer in answers] == ["1", "1", "2", "2"]
+    assert all(answer[1:] == answers[0][1:] for answer in answers)
 
 
 def test_a_larger_budget_looks_at_more_moves() -> None:

@@ -18,6 +18,7 @@ from aleazero.cli.answer import print_json
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
 from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import coverage as covered
 from aleazero.games.balatro import fuzz as fuzzing
@@ -193,6 +194,7 @@ def _network(player: str, root: Path | None) -> Make:
     """How the network of a run chooses."""
     from aleazero.host_players import player_of
 
+    use_every_core()
     keep_compiled_programs()
     made = player_of(player, NAME, root)
 

@@ -50,7 +50,8 @@ class SelfPlayConfig:
     fast_simulations: int = 8  # the budget of the other moves
     temperature: Schedule = Schedule(1.0)
     temperature_epochs: int = 0  # the temperature is at its end after so many epochs; 0: it goes by rows
-    temperature_plies: int | None = None  # after this many plies of a game the best move is played
+    # After this many plies of a game the best move is played: nothing is drawn, and Gumbel's root has no noise.
+    temperature_plies: int | None = None
     exploration: float = 1.25
     noise_fraction: float = 0.25
     noise_alpha: float = 0.5
@@ -222,11 +223,12 @@ class Rollout:
     def set_out(self, games: Games, pace: Pace, seed: Array, number: Array, lanes: Array) -> tuple[Array, Any, Array]:
         """Before a move's search: whether it gets the full budget, its knobs, and a key for every lane."""
         full = jax.random.uniform(role_key(seed, Role.BUDGET, number)) < pace.full_search_fraction
-        temperature = jnp.where(games.ply < pace.temperature_plies, pace.knobs.temperature, 0.0)
+        by_lot = games.ply < pace.temperature_plies
         knobs = dataclasses.replace(
             pace.knobs,
             simulations=jnp.where(full, pace.knobs.simulations, pace.fast_simulations),
-            temperature=temperature,
+            temperature=jnp.where(by_lot, pace.knobs.temperature, 0.0),
+            gumbel_scale=jnp.where(by_lot, pace.knobs.gumbel_scale, 0.0),
         )
         return full, knobs, lane_keys(seed, Role.SEARCH, number, lanes)
 

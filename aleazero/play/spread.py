@@ -30,6 +30,11 @@ class Spread:
         """For so many lanes."""
         return cls(Mesh(np.array(devices_for(batch)), (_LANES,)))
 
+    @classmethod
+    def over_all(cls) -> Spread:
+        """Over every device there is."""
+        return cls(Mesh(np.array(jax.local_devices()), (_LANES,)))
+
     def everywhere(self, tree: Any) -> Any:
         """The tree on every device."""
         return jax.device_put(tree, NamedSharding(self.mesh, P()))

@@ -93,7 +93,8 @@ class Search:
         priors, actions = self.plan.decision_edges(prediction.logits, jax.vmap(game.legal_list)(states))
         bonus = jnp.zeros_like(priors)
         if kind == "gumbel":
-            bonus = knobs.gumbel_scale * gumbel_noise(noise_words, priors.shape[-1])
+            scale = jnp.broadcast_to(knobs.gumbel_scale, noise_words.shape)
+            bonus = scale[:, None] * gumbel_noise(noise_words, priors.shape[-1])
         elif kind == "puct":
             priors = puct.noisy_priors(noise_words, priors, knobs)
         sign = seat_sign(states.to_play)

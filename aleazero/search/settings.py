@@ -135,7 +135,7 @@ class Knobs:
     exploration: Array  # [] float32: PUCT: c1 of the formula
     noise_fraction: Array  # [] float32: PUCT: share of Dirichlet noise in the root's priors
     noise_alpha: Array  # [] float32: its concentration
-    gumbel_scale: Array  # [] float32: Gumbel: 0 makes the root deterministic
+    gumbel_scale: Array  # [] or [B] float32: Gumbel: 0 makes the root deterministic
     max_considered: Array  # [] int32: Gumbel: actions the root starts with
 
 

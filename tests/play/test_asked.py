@@ -6,8 +6,10 @@ import types
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from aleazero.play.asked import MOST_ROWS, logits_of, values_of
+from aleazero.play import asked
+from aleazero.play.asked import logits_of, most_rows, values_of
 
 
 def test_answers_are_those_of_the_rows_alone() -> None:
@@ -32,7 +34,15 @@ def test_many_rows_are_asked_about_in_pieces_of_one_size() -> None:
         sizes.append(len(observation))
         return types.SimpleNamespace(logits=observation * weights, value=jnp.sum(observation, -1))
 
-    rows = np.arange(2 * (2 * MOST_ROWS + 9), dtype=np.float32).reshape(-1, 2)
+    most = most_rows()
+    rows = np.arange(2 * (2 * most + 9), dtype=np.float32).reshape(-1, 2)
     np.testing.assert_array_equal(logits_of(evaluate, np.float32(2), rows), 2 * rows)
     np.testing.assert_array_equal(values_of(evaluate, np.float32(2), rows), rows.sum(-1))
-    assert sizes == [MOST_ROWS, 16, MOST_ROWS, 16]
+    assert sizes == [most, 16, most, 16]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shares", "size"), [(1, 1, 1), (5, 1, 8), (1, 2, 2), (5, 2, 8), (9, 3, 12), (64, 2, 64)]
+)
+def test_every_share_is_a_power_of_two(rows: int, shares: int, size: int) -> None:
+    assert len(asked._padded(np.ones((rows, 2)), shares)) == size

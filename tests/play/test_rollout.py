@@ -473,6 +473,13 @@ def test_after_some_plies_the_most_visited_move_is_played() -> None:
     assert 0.1 < is_best[ply < 3].mean() < 0.9
 
 
+@pytest.mark.parametrize(("plies", "fewest", "most"), [(0, 1, 1), (1, 2, 9), (1000, 10, 64)])
+def test_after_some_plies_a_gumbel_root_has_no_noise(plies: int, fewest: int, most: int) -> None:
+    """Games are then the same from where they are the same: after no ply one game, after one at most nine."""
+    _, slab = play(machine(TicTacToe, GUMBEL, 5), 1, list(range(64)), pace(GUMBEL, temperature_plies=plies))
+    assert fewest <= len({tuple(actions) for actions in slab.action.T.tolist()}) <= most
+
+
 def test_knobs_change_without_a_recompilation() -> None:
     made = machine(TicTacToe, PUCT, 10)
     play(made, 1, list(range(16)), pace())
