@@ -18,7 +18,7 @@ from aleazero.core.records import Evaluate, Weights
 from aleazero.play.spread import Spread
 
 MOST_ROWS = 4096  # of a piece on an accelerator
-CACHED_ROWS = 64  # of a core's share: with 16 times as many it answers half as many a second
+CACHED_ROWS = 64  # of a core's share: with 8 times as many it answers half as many a second
 
 
 def logits_of(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> np.ndarray:
