@@ -169,7 +169,8 @@ class Parts:
         config = self.config
         loss = losses.make_loss(self.game, config.loss, self.model.apply)
         prepare = functools.partial(_prepare, self.game, config.loss.augment)
-        return jax.jit(update.in_a_row(update.make_update(config.learn, loss, prepare)), donate_argnums=0)
+        learn = update.in_cached_pieces(config.learn, self.model.cached_rows)
+        return jax.jit(update.in_a_row(update.make_update(learn, loss, prepare)), donate_argnums=0)
 
     def make_learning(self, weights: WeightStore) -> tuple[Replay, Learner]:
         """An empty replay, and the learner that draws from it."""

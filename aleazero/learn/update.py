@@ -6,6 +6,7 @@ Knows a loss and the settings of the optimiser; neither replay nor play.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
@@ -140,6 +141,15 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
         return LearnerState(weights, average, optimiser_state), UpdateStats(value, measures, norm)
 
     return update
+
+
+def in_cached_pieces(config: LearnConfig, rows: int) -> LearnConfig:
+    """The same with batches in pieces of so many rows or a little less, where they can be cut so; 0: as they were."""
+    least = math.ceil(config.batch_size / rows) if rows else 1
+    if least <= config.accumulate:
+        return config
+    even = (pieces for pieces in range(least, 2 * least) if config.batch_size % pieces == 0)
+    return dataclasses.replace(config, accumulate=next(even, config.accumulate))
 
 
 def cut(rows: Any, pieces: int) -> Any:

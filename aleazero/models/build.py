@@ -23,6 +23,8 @@ from aleazero.core.scopes import part
 from aleazero.models import balatro
 from aleazero.models.networks import Remembering, ResidualCNN, ResidualMLP, Specialists
 
+# Of a gradient on a CPU: what a layer makes of its rows at once, and how few these are.
+LAYER_BYTES, LEAST_ROWS = 1 << 19, 32
 _PLACES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
 
@@ -162,6 +164,15 @@ class Model:
         """Of what it is shown of one position: an observation, or this one and those before it, the newest first."""
         shape = self.spec.observation_shape
         return (1 + self.config.history, *shape) if self.config.history else shape
+
+    @property
+    def cached_rows(self) -> int:
+        """Rows whose gradient a CPU makes fastest: what a layer makes of them stays in its cache. 0: any number."""
+        if jax.default_backend() != "cpu" or self.config.kind in balatro.INPUTS:
+            return 0
+        places = 1 if self.config.is_mlp(self.spec) else math.prod(self.spec.observation_shape[:2])
+        rows = max(LAYER_BYTES // (4 * places * self.config.width), LEAST_ROWS)
+        return 1 << (rows.bit_length() - 1)
 
     def init(self, key: Array) -> Weights:
         """Fresh float32 weights."""

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from aleazero.core.records import Output
+from aleazero.models.convolution import Convolution
 
 MOVES = 100.0  # moves are counted in hundreds inside a network
 
@@ -131,8 +132,8 @@ class ResidualCNN(nn.Module):
     def __call__(self, observation: Array) -> Output:
         """`[B, rows, columns, planes]` observations."""
 
-        def conv(size: int, kernel: int, name: str, **options: Any) -> nn.Conv:
-            return nn.Conv(size, (kernel, kernel), dtype=self.compute, name=name, **options)
+        def conv(size: int, kernel: int, name: str, **options: Any) -> Convolution:
+            return Convolution(size, kernel, self.compute, name=name, **options)
 
         x = conv(self.width, 3, "stem")(observation.astype(self.compute))
         for i in range(self.blocks):

@@ -18,7 +18,7 @@ from aleazero.core.struct import replace
 from aleazero.games.tictactoe import TicTacToe
 from aleazero.games.wander import wander
 from aleazero.learn.losses import Batch, Counts, LossConfig, Measures, make_batch, make_loss
-from aleazero.learn.update import LearnConfig, LearnerState, Update, in_a_row, make_update, start
+from aleazero.learn.update import LearnConfig, LearnerState, Update, in_a_row, in_cached_pieces, make_update, start
 from aleazero.models.build import Model, ModelConfig, build_model
 
 GAME = TicTacToe()
@@ -295,6 +295,25 @@ def test_pieces_add_up_to_the_batch(which: str) -> None:
     assert norm_of(gradients[0]) > 1e-2
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6), *gradients)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6), whole[1], parts[1])
+
+
+@pytest.mark.parametrize(
+    ("batch", "asked", "rows", "pieces"),
+    [
+        (512, 1, 0, 1),  # no cache
+        (512, 1, 32, 16),
+        (512, 1, 512, 1),
+        (16, 1, 32, 1),
+        (512, 64, 32, 64),  # more were asked for
+        (512, 2, 32, 16),
+        (96, 1, 64, 2),
+        (100, 1, 32, 4),
+        (99, 1, 32, 1),  # none from 4 to 7 comes out even
+    ],
+)
+def test_batches_in_pieces_that_stay_in_a_cache(batch: int, asked: int, rows: int, pieces: int) -> None:
+    config = replace(CONFIG, batch_size=batch, accumulate=asked)
+    assert in_cached_pieces(config, rows) == replace(config, accumulate=pieces)
 
 
 def test_every_piece_is_turned_by_a_key_of_its_own() -> None:

@@ -515,3 +515,16 @@ def _features(width: int) -> jax.Array:
 def test_a_game_names_a_move_for_every_action_or_for_none() -> None:
     with pytest.raises(GameContractError, match="moves has 1 entries; num_actions is"):
         dataclasses.replace(BOARD, moves=((0, 1, 0),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "width", "rows"),
+    [("mlp", (200,), 256, 512), ("mlp", (200,), 512, 256), ("cnn", (8, 8, 19), 128, 32), ("cnn", (6, 7, 2), 32, 64)],
+)
+def test_rows_whose_layers_stay_in_a_cpus_cache(
+    kind: Any, shape: tuple[int, ...], width: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = build_model(ModelConfig(kind=kind, width=width), spec_of(shape))
+    assert network.cached_rows == rows
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert network.cached_rows == 0
