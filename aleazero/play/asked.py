@@ -31,6 +31,13 @@ def values_of(evaluate: Evaluate, weights: Weights, observation: np.ndarray) -> 
     return _in_pieces(_values, evaluate, weights, observation)
 
 
+def distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows `[N, ...]` without those that stand before, and where each of the `[N]` is among them."""
+    places: dict[bytes, int] = {}
+    where = np.array([places.setdefault(row.tobytes(), len(places)) for row in rows], np.int64)
+    return rows[np.unique(where, return_index=True)[1]], where
+
+
 def most_rows() -> int:
     """Of a piece here."""
     return CACHED_ROWS * len(jax.local_devices()) if jax.default_backend() == "cpu" else MOST_ROWS

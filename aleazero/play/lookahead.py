@@ -4,12 +4,14 @@ The root is Gumbel's (Danihelka et al. 2022) without its noise, which is for tra
 and halved in rounds. Each trial takes the position with a *fresh random stream* (`HostGame.reseed`), plays the
 candidate and then what the policy likes best for some decisions, and ends with the network's value; its futures are
 never the one that the game will have. All candidates of a lane meet the same futures, so that luck does not choose
-between them. Knows the contract of host games, a network's signature and what decisions are paid; no rules.
+between them. Nothing is tried that could not be chosen: the only action, and those so unlikely that no value lifts
+them above the likeliest. Knows the contract of host games, a network's signature and what decisions are paid; no rules.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import HostGame
 from aleazero.core.records import Evaluate, Weights
-from aleazero.play.asked import logits_of, values_of
+from aleazero.play.asked import distinct, logits_of, values_of
 from aleazero.play.past import Past
 from aleazero.play.rewards import RewardConfig, pay
 
@@ -78,7 +80,8 @@ class Looking:
         past.add(seen)
         tried = np.argsort(-logits, axis=1, kind="stable")[:, :width]  # [B, M], the likeliest first
         prior = np.take_along_axis(logits, tried, 1)
-        open_ = np.isfinite(prior) & (legal.sum(1, keepdims=True) > 1)  # nobody looks ahead at the only action
+        open_ = prior > prior[:, :1] - self._reach(width)
+        open_ &= open_.sum(1, keepdims=True) > 1
         if not open_.any():
             return tried[:, 0]
         total, visits = np.zeros(prior.shape), np.zeros(prior.shape)
@@ -97,6 +100,14 @@ class Looking:
             left, samples = -(-left // 2), 2 * samples
             rank = np.argsort(np.argsort(-score, axis=1), axis=1)
             open_ &= rank < left
+
+    def _reach(self, width: int) -> float:
+        """How much less likely, in logits, an action may be that is chosen all the same."""
+        visits, left, samples = self.config.samples, width, self.config.samples
+        while left > 2:
+            left, samples = -(-left // 2), 2 * samples
+            visits += samples
+        return (_VISIT + visits) * _SCALE
 
     def _score(self, prior: np.ndarray, total: np.ndarray, visits: np.ndarray, open_: np.ndarray) -> np.ndarray:
         """The root's score: prior, and values between the lane's least and most."""
@@ -121,8 +132,18 @@ class Looking:
             if over.all() or depth == self.config.depth - 1:
                 break
             seen = game.observe(now)
-            logits = logits_of(self.evaluate, self.weights, past.beside(seen))
+            actions = np.where(game.legal_actions(now), self._ask(logits_of, past.beside(seen), over), -np.inf).argmax(
+                1
+            )
             past.add(seen)
-            actions = np.where(game.legal_actions(now), logits, -np.inf).argmax(1)
-        rest = values_of(self.evaluate, self.weights, past.beside(game.observe(now)))
+        rest = self._ask(values_of, past.beside(game.observe(now)), over)
         return brought + np.where(over, 0.0, factor * rest)
+
+    def _ask(self, ask: Callable[..., np.ndarray], shown: np.ndarray, over: np.ndarray) -> np.ndarray:
+        """The network about every trial that goes on; about those that are still alike, as they are until chance
+        has spoken, once. Where a trial is over the answer means nothing."""
+        rows, where = distinct(shown[~over]) if not over.all() else (shown[:1], np.zeros(0, np.int64))
+        answers = ask(self.evaluate, self.weights, rows)
+        found = np.zeros((len(shown), *answers.shape[1:]), answers.dtype)
+        found[~over] = answers[where]
+        return found

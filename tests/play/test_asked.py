@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from aleazero.play import asked
-from aleazero.play.asked import logits_of, most_rows, values_of
+from aleazero.play.asked import distinct, logits_of, most_rows, values_of
 
 
 def test_answers_are_those_of_the_rows_alone() -> None:
@@ -46,3 +46,10 @@ def test_many_rows_are_asked_about_in_pieces_of_one_size() -> None:
 )
 def test_every_share_is_a_power_of_two(rows: int, shares: int, size: int) -> None:
     assert len(asked._padded(np.ones((rows, 2)), shares)) == size
+
+
+def test_rows_that_stand_before_are_found_again() -> None:
+    rows = np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0], [3.0, 0.0], [0.0, 0.0]], np.float32)
+    first, where = distinct(rows)
+    assert first.tolist() == [[1.0, 2.0], [0.0, 0.0], [3.0, 0.0]]
+    np.testing.assert_array_equal(first[where], rows)

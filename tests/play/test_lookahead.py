@@ -11,7 +11,9 @@ import pytest
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import GameSpec, HostGame, HostStatus
 from aleazero.core.records import Prediction
+from aleazero.play import lookahead
 from aleazero.play.alone import play_alone
+from aleazero.play.asked import logits_of
 from aleazero.play.lookahead import LookAhead, Looking
 from aleazero.play.rewards import RewardConfig
 from tests.games.conftest import quick_compile  # noqa: F401
@@ -114,6 +116,45 @@ def test_nobody_looks_ahead_at_the_only_action():
             raise AssertionError("there is nothing to choose")
 
     assert looking(OneWay(), 3).choose(OneWay().init_batch(np.arange(4, dtype=np.uint64)), 0).tolist() == [2] * 4
+
+
+@pytest.mark.parametrize(("prior", "tried"), [(5.3, True), (5.5, False)])
+def test_what_no_value_can_lift_is_not_tried(prior: float, tried: bool) -> None:
+    """Two candidates of four futures each: values add at most (50 + 4) / 10 to a logit."""
+    looked = []
+
+    class Watched(Casino):
+        def reseed(self, states, seeds):
+            looked.append(len(seeds))
+            return super().reseed(states, seeds)
+
+    def sure(weights, observation):
+        count = observation.shape[0]
+        return Prediction(jnp.tile(jnp.array([[0.0, prior, -50.0]]), (count, 1)), jnp.zeros(count))
+
+    player = Looking(Watched(), sure, (), RewardConfig(), 1.0, LookAhead(candidates=2))
+    player.choose(Casino().init_batch(np.arange(3, dtype=np.uint64)), 0)
+    assert looked == ([3 * 2 * 4] if tried else [])
+
+
+def test_trials_that_are_still_alike_are_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until chance has spoken all futures of a candidate look the same; what is chosen does not depend on it."""
+    asked = []
+
+    def counted(evaluate, weights, shown):
+        asked.append(len(shown))
+        return logits_of(evaluate, weights, shown)
+
+    monkeypatch.setattr(lookahead, "logits_of", counted)
+    states = Climb().step_batch(Climb().init_batch(np.arange(8, dtype=np.uint64)), np.zeros(8, int))
+    chosen = looking(Climb(), 2, candidates=2, samples=16, depth=12).choose(states, 0)
+    few = asked[1:]
+    monkeypatch.setattr(lookahead, "distinct", lambda rows: (rows, np.arange(len(rows))))
+    again = looking(Climb(), 2, candidates=2, samples=16, depth=12).choose(states, 0)
+    np.testing.assert_array_equal(chosen, again)
+    many = asked[2 + len(few) :]
+    assert len(few) == len(many)
+    assert 2 * sum(few) < sum(many)
 
 
 def test_games_that_are_over_are_left_alone():
