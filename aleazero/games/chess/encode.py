@@ -3,17 +3,22 @@
 Planes are `[8, 8]` by row and column as the side to move sees them. In order: its pawns, knights, bishops, rooks,
 queens and king; the other side's; its right to castle short and long, the other side's (whole planes); the square a
 pawn can be taken on in passing; plies without a capture or a pawn's move, as a share of a hundred; whether the position
-was there before. Then, where asked for, twelve planes of pieces for each earlier position, latest first.
+was there before; the squares that its pieces of each kind attack, and the other side's. Then, where asked for, twelve
+planes of pieces for each earlier position, latest first.
+
+That a piece hangs follows from the pieces alone, but convolutions need many layers, and training many games, to see it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
-from aleazero.games.chess.bits import planes
+from aleazero.games.chess.attacks import attacks
+from aleazero.games.chess.bits import once, planes
 from aleazero.games.chess.board import KINDS, Board
 
 if TYPE_CHECKING:
@@ -21,16 +26,17 @@ if TYPE_CHECKING:
 
 PIECE_PLANES = 12
 OTHER_PLANES = 7
+ATTACK_PLANES = 12
 _EP_ROW = 5
 
 
 def planes_seen(history: int) -> int:
     """How many planes, with so many earlier positions."""
-    return PIECE_PLANES * (1 + history) + OTHER_PLANES
+    return PIECE_PLANES * (1 + history) + OTHER_PLANES + ATTACK_PLANES
 
 
 def observe(state: ChessState) -> Array:
-    """`[8, 8, 19 + 12 * history]` float32."""
+    """`[8, 8, 31 + 12 * history]` float32."""
     whole = jnp.ones((8, 8), jnp.float32)
     columns = jnp.arange(8) == state.ep
     passing = jnp.zeros((8, 8), jnp.bool_).at[_EP_ROW].set(columns)
@@ -40,6 +46,7 @@ def observe(state: ChessState) -> Array:
         passing,
         whole * (state.clock.astype(jnp.float32) / 100),
         whole * (state.repeats > 0).astype(jnp.float32),
+        *jax.vmap(planes)(once(attacks(state.board))),
     ]
     for board in state.earlier:
         shown += _pieces(board)

@@ -68,7 +68,7 @@ class Chess(Game):
         self.history = history
         self.spec = GameSpec(
             name="chess",
-            version=1,
+            version=2,  # 1: networks did not see attacks
             num_players=2,
             num_actions=actions.NUM_ACTIONS,
             max_legal=actions.MAX_LEGAL,
@@ -151,7 +151,7 @@ class Chess(Game):
         return (jax.vmap(mates)(jnp.maximum(listed, 0)) & (listed >= 0)).any()
 
     def observe(self, state: ChessState) -> Array:
-        """Pieces, rights, the capture in passing, the clock and whether the position was there before."""
+        """Pieces, rights, the capture in passing, the clock, whether the position was there before, and attacks."""
         return encode.observe(state)
 
     def pack(self, state: ChessState) -> Array:

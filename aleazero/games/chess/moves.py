@@ -8,20 +8,17 @@ at whole. Elementwise over the sixteen pieces. Knows positions only: no history 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
-from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from aleazero.core.struct import struct
+from aleazero.games.chess.attacks import around, join, leaps
 from aleazero.games.chess.bits import (
     ALL,
     DIAGONAL,
     DOWN,
-    KNIGHT,
     LEFT,
     RIGHT,
     ROW,
@@ -72,7 +69,7 @@ def legal(board: Board, castling: Array, ep: Array) -> Legal:
     free = {by: ways(~occupied, by) for by in STRAIGHT + DIAGONAL}
     lines = _lines(board, king, theirs, free)
     leapers = _leapers(board, king, theirs)
-    number = count(leapers | _join(lines.attackers.values()))
+    number = count(leapers | join(lines.attackers.values()))
     stops = where(number == 0, squares(ALL), only(number == 1, leapers | lines.checks))
     passing, passers = _passing(board, king, theirs, leapers, ep)
 
@@ -97,24 +94,10 @@ def _real(own: Bits) -> Array:
     return jnp.arange(PIECES) < count(own)
 
 
-def _join(sets: Iterable[Bits]) -> Bits:
-    return functools.reduce(operator.or_, sets)
-
-
-def _leaps(bits: Bits) -> Bits:
-    """Where knights go."""
-    return _join(step(bits, by) for by in KNIGHT)
-
-
-def _around(bits: Bits) -> Bits:
-    """Where kings go."""
-    return _join(step(bits, by) for by in STRAIGHT + DIAGONAL)
-
-
 def _leapers(board: Board, king: Bits, theirs: Bits) -> Bits:
     """Knights and pawns that give check."""
     pawns = step(king, UP + LEFT) | step(king, UP + RIGHT)
-    return theirs & ((_leaps(king) & board.knights) | (pawns & board.pawns))
+    return theirs & ((leaps(king) & board.knights) | (pawns & board.pawns))
 
 
 def _sliders(board: Board, theirs: Bits, by: int) -> Bits:
@@ -133,7 +116,7 @@ def _lines(board: Board, king: Bits, theirs: Bits, free: dict[int, Ways]) -> _Li
         blocker = seen & board.own
         behind = slide(blocker, free[by], by)
         pins.append((only((behind & sliders).some, blocker), seen | behind))
-    return _Lines(_join(checks), attackers, pins)
+    return _Lines(join(checks), attackers, pins)
 
 
 def _passing(board: Board, king: Bits, theirs: Bits, leapers: Bits, ep: Array) -> tuple[Bits, Bits]:
@@ -148,7 +131,7 @@ def _passing(board: Board, king: Bits, theirs: Bits, leapers: Bits, ep: Array) -
     beside = [step(target, DOWN + side) & board.pawns & board.own for side in (LEFT, RIGHT)]
     takers = jax.tree.map(lambda *words: jnp.stack(words), *beside)  # [2]
     free = ~(board.occupied ^ takers ^ victim ^ target)
-    attacked = _join(slide(king, ways(free, by), by) & _sliders(board, theirs, by) for by in STRAIGHT + DIAGONAL)
+    attacked = join(slide(king, ways(free, by), by) & _sliders(board, theirs, by) for by in STRAIGHT + DIAGONAL)
     able = only(takers.some & ~attacked.some & ~others, takers)
     return target, Bits(able.low[0] | able.low[1], able.high[0] | able.high[1])
 
@@ -157,12 +140,12 @@ def _king_goes(board: Board, king: Bits, theirs: Bits, castling: Array, free: di
     """Where the king goes: next to it, not into an attack, or to castle."""
     pawns = theirs & board.pawns
     attacked = step(pawns, DOWN + LEFT) | step(pawns, DOWN + RIGHT)
-    attacked = attacked | _leaps(theirs & board.knights) | _around(theirs & board.kings)
+    attacked = attacked | leaps(theirs & board.knights) | around(theirs & board.kings)
     for by in STRAIGHT + DIAGONAL:
         attacked = attacked | slide(_sliders(board, theirs, by), free[by], by)
         # A slider that gives check attacks the square behind the king too.
         attacked = attacked | only(lines.attackers[-by].some, step(king, by))
-    goes = _around(king) & ~board.own & ~attacked
+    goes = around(king) & ~board.own & ~attacked
     for right, between, passes, to in _CASTLES:
         hindered = (board.occupied & squares(between)) | (attacked & squares(passes))
         goes = goes | only(((castling & right) > 0) & ~hindered.some, squares(to))
@@ -176,7 +159,7 @@ def _goes(board: Board, each: Bits, occupied: Bits, theirs: Bits, free: dict[int
     knights = each & board.knights
     pawns = each & board.pawns
     slides = [slide(straight, free[by], by) for by in STRAIGHT] + [slide(diagonal, free[by], by) for by in DIAGONAL]
-    pieces = (_join(slides) | _leaps(knights)) & ~board.own
+    pieces = (join(slides) | leaps(knights)) & ~board.own
     ahead = step(pawns, UP) & ~occupied
     two = step(ahead & _THIRD_ROW, UP) & ~occupied
     takes = (step(pawns, UP + LEFT) | step(pawns, UP + RIGHT)) & theirs

@@ -156,7 +156,7 @@ def test_a_forged_row_packs_to_another():
 def test_the_network_sees_the_board_of_the_side_to_move():
     state = parse("r3k2r/8/8/8/Pp6/8/8/R3K2R b KQq a3 30 20")
     seen = np.asarray(single("observe")(state))
-    assert seen.shape == GAME.spec.observation_shape == (8, 8, 19)
+    assert seen.shape == GAME.spec.observation_shape == (8, 8, 31)
     mine = dict(zip("pnbrqk", np.moveaxis(seen[..., :6], -1, 0), strict=True))
     theirs = dict(zip("pnbrqk", np.moveaxis(seen[..., 6:12], -1, 0), strict=True))
     assert np.argwhere(mine["p"]).tolist() == [[4, 1]]  # b4, from Black's side
@@ -172,18 +172,18 @@ def test_the_network_sees_the_board_of_the_side_to_move():
 
 def test_earlier_positions_are_seen_where_asked_for():
     game = Chess(history=2)
-    assert game.spec.observation_shape == (8, 8, 43)
+    assert game.spec.observation_shape == (8, 8, 55)
     state = game.notation.parse_state("startpos moves e2e4 e7e5 g1f3")
     seen = np.asarray(jax.jit(game.observe)(state))
     # Black looks: before Nf3 White's knight stood on g1; before e5 Black's pawn stood on e7.
     assert np.argwhere(seen[..., 6 + 1]).tolist() == [[5, 5], [7, 1]]
-    assert np.argwhere(seen[..., 19 + 6 + 1]).tolist() == [[7, 1], [7, 6]]
-    assert seen[1, 4, 31] == 1
-    assert seen[1, 4, 19] == 0
+    assert np.argwhere(seen[..., 31 + 6 + 1]).tolist() == [[7, 1], [7, 6]]
+    assert seen[1, 4, 43] == 1
+    assert seen[1, 4, 31] == 0
     text = game.notation.format_state(state)
     assert np.array_equal(jax.jit(game.observe)(game.notation.parse_state(text)), seen)
     first = np.asarray(jax.jit(game.observe)(game.init(jax.random.key(0))))
-    assert not first[..., 19:].any()
+    assert not first[..., 31:].any()
 
 
 def test_random_batches_do_not_depend_on_their_size():
