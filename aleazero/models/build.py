@@ -50,7 +50,8 @@ class ModelConfig:
     reply_policy: bool = False  # a further head that learns the opponent's reply
     moves_left: bool = False  # a further head that learns how long the game still lasts
     coarse_inputs: bool = False  # mlp: the first layer too computes as the others do: inputs are flags and small counts
-    unseen: str = ""  # mlp: inputs read as 0, by their places, as in 250-263,270: to learn what they are worth
+    # Inputs of an mlp, planes of a cnn that are read as 0, by their places, as in 250-263,270: to learn their worth.
+    unseen: str = ""
     compute: Literal["auto", "bfloat16", "float32"] = "auto"  # auto: bfloat16 on accelerators, float32 on the CPU
 
     def problems(self) -> list[str]:
@@ -82,6 +83,15 @@ class ModelConfig:
         ends = [part.split("-") for part in self.unseen.split(",") if part]
         return [range(int(end[0]), int(end[-1]) + 1) for end in ends]
 
+    def seen(self, spec: GameSpec) -> np.ndarray:
+        """`[1, ...]`: what observations are multiplied with, 0 where they are unseen."""
+        found = np.ones(self._inputs(spec), np.float32)
+        found[self.unseen_places()] = 0.0
+        return found.reshape(1, *(spec.observation_shape if self.is_mlp(spec) else (1, 1, -1)))
+
+    def _inputs(self, spec: GameSpec) -> int:
+        return math.prod(spec.observation_shape) if self.is_mlp(spec) else spec.observation_shape[-1]
+
     def is_mlp(self, spec: GameSpec) -> bool:
         """Whether observations of this game are looked at without their shape."""
         return self.kind == "mlp" or (self.kind == "auto" and len(spec.observation_shape) != 3)
@@ -112,10 +122,11 @@ class ModelConfig:
             found.append(f"model.second_width is {self.second_width}, but {spec.name} names no phases; leave it 0")
         elif self.second_width and not self.is_mlp(spec):
             found.append(f"model.second_width is {self.second_width}; it is for kind 'mlp'")
-        if self.unseen and not self.is_mlp(spec):
-            found.append(f"model.unseen is {self.unseen!r}; it is for kind 'mlp'")
-        elif self.unseen and not self.problems() and max(self.unseen_places()) >= _size(spec):
-            found.append(f"model.unseen is {self.unseen!r}, but {spec.name} has {_size(spec)} inputs")
+        if self.unseen and self.kind in balatro.INPUTS:
+            found.append(f"model.unseen is {self.unseen!r}; it is for kinds 'mlp' and 'cnn'")
+        elif self.unseen and not self.problems() and max(self.unseen_places()) >= self._inputs(spec):
+            what = "inputs" if self.is_mlp(spec) else "planes"
+            found.append(f"model.unseen is {self.unseen!r}, but {spec.name} has {self._inputs(spec)} {what}")
         if self.value == "outcomes" and not spec.outcomes:
             found.append(f"model.value is 'outcomes', but {spec.name} has no finite outcomes; use 'scalar' or 'twohot'")
         return found
@@ -182,9 +193,7 @@ class Model:
     def apply(self, weights: Weights, observation: Array) -> Output:
         """What every head says of observations `[B, ...]`."""
         if self.config.unseen:
-            seen = np.ones(_size(self.spec), np.float32)
-            seen[self.config.unseen_places()] = 0.0
-            observation = observation * seen.reshape(1, *self.spec.observation_shape)
+            observation = observation * self.config.seen(self.spec)
         return self.network.apply({"params": weights}, observation)  # type: ignore[return-value]
 
     @part("network")
@@ -218,7 +227,3 @@ def _compute(wanted: str) -> str:
     if wanted != "auto":
         return wanted
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"
-
-
-def _size(spec: GameSpec) -> int:
-    return math.prod(spec.observation_shape)

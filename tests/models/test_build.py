@@ -469,12 +469,24 @@ def test_places_that_cannot_be_read_are_refused(written: str) -> None:
     assert "write places from 0" in dataclasses.replace(TINY, unseen=written).problems()[0]
 
 
-def test_unseen_places_must_be_there_and_flat() -> None:
+def test_unseen_planes_change_nothing_and_the_others_do() -> None:
+    spec = spec_of((4, 3, 5))
+    model = build_model(dataclasses.replace(TINY, unseen="0,2-3"), spec)
+    weights = jax.tree.map(lambda w: w + 0.1, model.init(KEY))
+    seen = observations(spec, 7, 1)[:1].repeat(6, 0)
+    moved = seen.at[jnp.arange(1, 6), ..., jnp.arange(5)].add(1.0)
+    values = np.asarray(model.apply(weights, moved).value)
+    assert np.flatnonzero((values[1:] == values[0]).all(-1)).tolist() == [0, 2, 3]
+
+
+def test_unseen_places_must_be_there() -> None:
     config = dataclasses.replace(TINY, kind="mlp", unseen="5-7")
     assert config.problems_with(spec_of((7,))) == ["model.unseen is '5-7', but sample has 7 inputs"]
     assert config.problems_with(spec_of((8,))) == []
     picture = dataclasses.replace(config, kind="auto").problems_with(spec_of((4, 3, 2)))
-    assert picture == ["model.unseen is '5-7'; it is for kind 'mlp'"]
+    assert picture == ["model.unseen is '5-7', but sample has 2 planes"]
+    rows = dataclasses.replace(config, kind="balatro_rows").problems_with(spec_of((8,)))
+    assert "model.unseen is '5-7'; it is for kinds 'mlp' and 'cnn'" in rows
 
 
 def test_a_head_for_the_moves_that_are_left() -> None:
