@@ -19,7 +19,7 @@ from aleazero.core.errors import GameContractError
 from aleazero.core.keys import Role, lane_keys
 from aleazero.games.chess.compiled import legal_actions
 from aleazero.games.chess.epd import Entry, parse_epd, read_epd
-from aleazero.games.chess.game import Chess
+from aleazero.games.chess.game import Chess, ChessState
 from aleazero.games.chess.mates import generate
 from aleazero.play.match import Player
 from aleazero.play.ratings import Interval, wilson
@@ -70,23 +70,30 @@ def mate_suite(game: Chess, moves: int, count: int | None = None, seed: int = 0)
 
 def mark(game: Chess, player: Player, entries: Sequence[Entry], seed: int = 0) -> Marks:
     """The player's moves in all positions, judged; a move that is none ends the judging."""
-    chosen: list[int] = []
-    size = min(BATCH, len(entries))
-    for number, first in enumerate(range(0, len(entries), size)):
-        part = entries[first : first + size]
-        lanes = np.arange(size) < len(part)
-        filled = [*part, *[part[-1]] * (size - len(part))]  # one shape, so that players compile once
-        states = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *(entry.state for entry in filled))
-        states = jax.device_put(states, jax.local_devices()[0])
-        keys = lane_keys(jnp.uint32(seed), Role.MATCH, number, jnp.arange(size))
-        actions = np.asarray(player.choose(states, jnp.asarray(lanes), keys))
-        chosen += [int(action) for action in actions[: len(part)]]
-    for entry, action in zip(entries, chosen, strict=True):
-        if action not in legal_actions(game, entry.state):
-            raise GameContractError(
-                "rate", f"player {player.name!r} chose action {action}, which is not legal in {entry.fen!r}"
-            )
+    chosen = choices(game, player, [entry.state for entry in entries], seed)
     right = sum(entry.is_right(action) for entry, action in zip(entries, chosen, strict=True))
     scored = [(entry, action) for entry, action in zip(entries, chosen, strict=True) if entry.points]
     points = float(np.mean([entry.share(action) for entry, action in scored])) if scored else None
     return Marks(wilson(right, len(entries)), points, tuple(chosen))
+
+
+def choices(game: Chess, player: Player, states: Sequence[ChessState], seed: int = 0) -> list[int]:
+    """The player's moves in positions, many asked about at a time; a move that is none is an error."""
+    chosen: list[int] = []
+    size = min(BATCH, len(states))
+    for number, first in enumerate(range(0, len(states), size)):
+        part = states[first : first + size]
+        lanes = np.arange(size) < len(part)
+        filled = [*part, *[part[-1]] * (size - len(part))]  # one shape, so that players compile once
+        batch = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *filled)
+        batch = jax.device_put(batch, jax.local_devices()[0])
+        keys = lane_keys(jnp.uint32(seed), Role.MATCH, number, jnp.arange(size))
+        actions = np.asarray(player.choose(batch, jnp.asarray(lanes), keys))
+        chosen += [int(action) for action in actions[: len(part)]]
+    for state, action in zip(states, chosen, strict=True):
+        if action not in legal_actions(game, state):
+            fen = game.notation.format_state(state)
+            raise GameContractError(
+                "rate", f"player {player.name!r} chose action {action}, which is not legal in {fen!r}"
+            )
+    return chosen

@@ -78,7 +78,10 @@ def rate(
     ] = None,
     judge: Annotated[
         str | None,
-        Parameter(help="Backgammon: gnubg (at 2-ply; the default) or rollout[:games=324;plies=7;player=bundled]."),
+        Parameter(
+            help="Backgammon: gnubg (at 2-ply; the default) or rollout[:games=324;plies=7;player=bundled]. Chess: "
+            "stockfish:nodes=20000, in open positions; by suites if left out."
+        ),
     ] = None,
     save: Annotated[Path | None, Parameter(help="Backgammon: write the decisions that are labelled now.")] = None,
     epd: Annotated[
@@ -97,7 +100,7 @@ def rate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> int:
-    """Judge a player's decisions: exactly in solved games, by GNU or rollouts in backgammon, by suites in chess."""
+    """Judge a player's decisions: exactly in solved games, else by engines, rollouts or suites."""
     compute_on(device)
     from aleazero.cli import rate as command
 

@@ -1,6 +1,6 @@
 """`alea rate`: a player's decisions judged, exactly where a game is solved; in backgammon by GNU, rollouts or files.
 
-In chess by suites of positions: see `rate_chess.py`.
+In chess by suites of positions, or by Stockfish: see `rate_chess.py`.
 """
 
 from __future__ import annotations
@@ -51,14 +51,18 @@ def rate(
     keep_compiled_programs()
     game = game_of(name)
     problems = seed_problems(seed) + place_problems(record, force) + _problems(game, positions, decisions, by, save)
-    problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes)
+    problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes, by)
     text = rate_chess.with_budget(player, nodes) if isinstance(game, Chess) else player
     wanted: list[Callable[[], Any]] = [lambda: make_player(text, game, runs_root(runs))]
     if game.spec.name == "backgammon" and not decisions:
         wanted.append(lambda: make_judge(by or "gnubg", game, seed, runs))
+    elif isinstance(game, Chess) and by:
+        wanted.append(lambda: rate_chess.make_judge(by, game))
     judged, *judges = gather(wanted, problems)
     if game.spec.name == "backgammon":
         report = _backgammon(game, judged, positions, decisions, judges[0] if judges else None, save, seed)
+    elif isinstance(game, Chess) and judges:
+        report = rate_chess.judged(game, judged, judges[0], positions, seed)
     elif isinstance(game, Chess):
         report = rate_chess.report(game, judged, positions, epd, mates, seed)
     else:
@@ -78,12 +82,14 @@ def rate(
         runs=runs,
     )
     if record:
-        players = dict(zip(("player", "judge"), (judged, *(one.player for one in judges)), strict=False))
+        by_whom = [one if isinstance(game, Chess) else one.player for one in judges]
+        players = dict(zip(("player", "judge"), (judged, *by_whom), strict=False))
         write_record(record, make_record("rate", strict(report), players, runs), force)
     if as_json:
         print_json(report)
     else:
-        tellers = {"backgammon": _tell_backgammon, "chess": rate_chess.tell}
+        chess = rate_chess.tell_judged if judges else rate_chess.tell
+        tellers = {"backgammon": _tell_backgammon, "chess": chess}
         tellers.get(game.spec.name, _tell_solved)(report)
     return 0
 
@@ -92,8 +98,8 @@ def _problems(
     game: Game, positions: int | None, decisions: Path | None, by: str | None, save: Path | None
 ) -> list[str]:
     problems = []
-    if game.spec.name != "backgammon" and (decisions or save or by):
-        by_what = "suites of positions" if isinstance(game, Chess) else "its exact solution"
+    if game.spec.name != "backgammon" and (decisions or save or (by and not isinstance(game, Chess))):
+        by_what = "suites of positions, or by Stockfish" if isinstance(game, Chess) else "its exact solution"
         problems.append(f"decisions and their judges are of backgammon; {game.spec.name} is judged by {by_what}")
     if decisions and save:
         problems.append("save writes decisions that are labelled now; those of a file are there already")

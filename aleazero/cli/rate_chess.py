@@ -1,18 +1,23 @@
-"""`alea rate chess`: a player in positions whose good moves are known."""
+"""`alea rate chess`: a player in positions whose good moves are known, or whose moves Stockfish judges."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from aleazero import suites
+import numpy as np
+
+from aleazero import chess_decisions as decided
+from aleazero import chess_players, suites
+from aleazero.chess_players import StockfishPlayer
+from aleazero.core.errors import ConfigError
 from aleazero.games.chess.game import Chess
 from aleazero.players import AnyPlayer
 
 MISSED = 10  # that are shown
 
 
-def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | None) -> list[str]:
+def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | None, judge: str | None) -> list[str]:
     """What is wrong with the options that are for chess."""
     given = [name for name, value in (("epd", epd), ("mates", mates), ("nodes", nodes)) if value is not None]
     found = []
@@ -20,11 +25,21 @@ def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | Non
         return [f"{' and '.join(given)}: for chess, not for {game}"] if given else []
     if epd is not None and mates is not None:
         found.append("epd and mates name a suite each: leave one of the two out")
+    if judge is not None and (epd is not None or mates is not None):
+        found.append(f"judge is {judge!r}, but the good moves of a suite are known: leave judge, or epd and mates, out")
     if mates is not None and mates not in (1, 2):
         found.append(f"mates is {mates}; mates in 1 and in 2 can be made and proved")
     if nodes is not None and nodes < 1:
         found.append(f"nodes is {nodes}; it must be at least 1")
     return found
+
+
+def make_judge(text: str, game: Chess) -> StockfishPlayer:
+    """Who says what moves are worth, from a player string."""
+    kind, _, rest = text.partition(":")
+    if kind != "stockfish":
+        raise ConfigError(f"judge is {text!r}; moves of chess are judged by Stockfish: write {decided.JUDGE}")
+    return chess_players.make(kind, rest.split(","), game, text)
 
 
 def with_budget(player: str, nodes: int | None) -> str:
@@ -67,6 +82,43 @@ def report(
         "missed": missed,
         "refused": list(suite.refused),
     }
+
+
+def judged(game: Chess, player: AnyPlayer, judge: StockfishPlayer, positions: int | None, seed: int) -> dict[str, Any]:
+    """What the player's moves give away."""
+    met = decided.open_positions(game, judge, positions or decided.POSITIONS, seed)
+    lost = decided.score_lost(game, judge, player, met, seed)  # type: ignore[arg-type]
+    worst = np.argsort(-lost.each, kind="stable")
+    return {
+        "game": "chess",
+        "player": player.name,
+        "judge": judge.name,
+        "metric": decided.METRIC,
+        "value": lost.score.value,
+        "low": lost.score.low,
+        "high": lost.score.high,
+        "decisions": len(met),
+        "blunders": lost.blunders,
+        "games": None,
+        "luck": None,
+        "positions": [
+            {
+                "fen": game.notation.format_state(met[row].state),
+                "played": game.notation.format_action(met[row].state, lost.chosen[row]),
+                "lost": float(lost.each[row]),
+            }
+            for row in worst
+        ],
+    }
+
+
+def tell_judged(found: dict[str, Any]) -> None:
+    """The report in words."""
+    print(f"{found['player']} in {found['decisions']} open positions of chess, judged by {found['judge']}")
+    print(f"lost     {found['value']:.2%} of the score a move (95 %: {found['low']:.2%} to {found['high']:.2%})")
+    print(f"blunders {found['blunders']:.1%} of the moves, which lost {decided.BLUNDER:.0%} or more")
+    for one in found["positions"][:MISSED]:
+        print(f"worst    {one['lost']:.0%} by {one['played']} in {one['fen']}")
 
 
 def tell(found: dict[str, Any]) -> None:

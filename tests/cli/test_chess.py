@@ -71,15 +71,32 @@ def test_what_is_missed_is_named(alea: Alea, capsys: pytest.CaptureFixture[str])
         assert board.is_legal(board.parse_san(one["played"]))
 
 
+@needs_stockfish
+def test_moves_judged_by_stockfish(alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["rate", "chess", "--player", "random", "--judge", "stockfish:nodes=500", "--positions", "6"]
+    report = alea(*arguments, "--record", tmp_path / "record.json")
+    assert (report["metric"], report["decisions"], report["judge"]) == ("score_lost", 6, "stockfish:nodes=500")
+    assert report["low"] <= report["value"] <= report["high"]
+    assert report["value"] == pytest.approx(sum(one["lost"] for one in report["positions"]) / 6)
+    worst = report["positions"][0]
+    board = chess.Board(worst["fen"])
+    assert board.is_legal(board.parse_san(worst["played"]))
+    assert read_record(tmp_path / "record.json")["players"]["judge"]["engine"].startswith("Stockfish")
+    assert run(arguments) == 0
+    assert "open positions of chess, judged by stockfish:nodes=500\nlost " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["chess", "--judge", "gnubg"], "moves of chess are judged by Stockfish"),
+        (["chess", "--judge", "stockfish:nodes=1", "--mates", "1"], "the good moves of a suite are known"),
         (["chess", "--epd", "nowhere.epd"], "No such file"),
         (["chess", "--mates", "3"], "mates is 3; mates in 1 and in 2"),
         (["chess", "--mates", "1", "--epd", "x"], "leave one of the two out"),
         (["chess", "--nodes", "0"], "nodes is 0"),
         (["tictactoe", "--mates", "1"], "mates: for chess, not for tictactoe"),
-        (["chess", "--judge", "gnubg"], "chess is judged by suites of positions"),
+        (["chess", "--save", "x"], "chess is judged by suites of positions"),
     ],
 )
 def test_wrong_options(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
