@@ -52,7 +52,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_chess_may_show_earlier_positions():
     game = make_game("chess:history=2")
-    assert game.spec.observation_shape == (8, 8, 19 + 2 * 12)
+    assert game.spec.observation_shape == (8, 8, 31 + 2 * 12)
     assert make_game("chess:history=2") is game
     for wrong in ("chess:history=9", "chess:history=", "chess:past=2"):
         with pytest.raises(UnknownName, match="chess:history=N"):
