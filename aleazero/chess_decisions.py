@@ -3,12 +3,15 @@
 Positions come from games that Stockfish with one node plays against itself, some of its moves drawn by lot, one from
 each game; they are open if the judge gives neither side nearly everything. They are the same for the same seed and
 judge, so that players can be compared position by position. What a move gives away is the expected score of the best
-one less its own, both as the judge sees them. Knows players by what they choose; nothing of matches and runs.
+one less its own, both as the judge sees them: it looks as far at a move alone as at all of them, so that a move as good
+as its own may cost a little, by chance. Knows players by what they choose; nothing of matches and runs.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -91,11 +94,6 @@ def _drawn(game: Chess, seed: int, batch: int) -> list[ChessState]:
     until = np.random.default_rng([seed, batch]).integers(FIRST, LAST + 1, LANES)
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), LANES))
     found: dict[int, ChessState] = {}
-
-    @jax.jit
-    def step(states: ChessState, actions: Array, going: Array) -> ChessState:
-        return where_lanes(going, jax.vmap(game.apply_action)(states, actions), states)
-
     for ply in range(LAST + 1):
         host: ChessState = jax.tree.map(np.asarray, states)
         for lane in np.flatnonzero(~host.terminated & (until == ply)):
@@ -105,5 +103,15 @@ def _drawn(game: Chess, seed: int, batch: int) -> list[ChessState]:
             break
         keys = lane_keys(jnp.uint32(seed), Role.OPENING, batch * (LAST + 1) + ply, jnp.arange(LANES))
         actions = (openers if ply < OPENING else movers).choose(states, jnp.asarray(going), keys)
-        states = step(states, actions, jnp.asarray(going))
+        states = _step(game)(states, actions, jnp.asarray(going))
     return [found[lane] for lane in sorted(found)]
+
+
+@functools.cache
+def _step(game: Chess) -> Any:
+    """`(states, actions, going)`: the states after actions in lanes that go on."""
+
+    def step(states: ChessState, actions: Array, going: Array) -> ChessState:
+        return where_lanes(going, jax.vmap(game.apply_action)(states, actions), states)
+
+    return jax.jit(step)

@@ -22,7 +22,7 @@ from jax import Array
 from aleazero.core.devices import cores
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.core.game import Game
-from aleazero.games.chess.fen import format_fen, read
+from aleazero.games.chess.fen import plain_fen, read
 from aleazero.games.chess.uci import action_of
 from aleazero.play.rollout import random_actions
 
@@ -65,7 +65,7 @@ class StockfishPlayer:
         rows = np.flatnonzero(waiting)
         host = jax.tree.map(np.asarray, states)
         here = [read(jax.tree.map(lambda x, row=row: x[row], host)) for row in rows]
-        fens = [format_fen(dataclasses.replace(position, seen=0, earlier=())) for position in here]
+        fens = [plain_fen(position) for position in here]
         for row, position, move in zip(rows, here, _awake(self.engine).choose(fens), strict=True):
             actions[row] = action_of(move, position.to_play)
         return jnp.asarray(actions)
@@ -80,7 +80,7 @@ class StockfishPlayer:
                 f"player {self.name!r} has no opinion; name one that draws no lots: stockfish:nodes=50000"
             )
         here = read(jax.tree.map(np.asarray, state))
-        fen = format_fen(dataclasses.replace(here, seen=0, earlier=()))
+        fen = plain_fen(here)
         name = None if only is None else self.game.notation.format_uci(state, only)  # type: ignore[attr-defined]
         found = _awake(_analyst(self.engine.strength)).lines(fen, count, name)
         return [

@@ -8,6 +8,7 @@ import pytest
 from aleazero import chess_players
 from aleazero.chess_decisions import FIRST, LAST, OPEN, open_positions, score_lost
 from aleazero.engines.stockfish import DEBIAN_PLACE
+from aleazero.games.chess.fen import plain_fen, read
 from aleazero.games.chess.game import Chess
 from tests.games.conftest import quick_compile  # noqa: F401
 
@@ -30,9 +31,9 @@ def player(text: str) -> chess_players.StockfishPlayer:
 
 def test_positions_are_open_and_the_same_for_the_same_seed(judge: chess_players.StockfishPlayer) -> None:
     met = open_positions(GAME, judge, 8, seed=3)
-    fens = [GAME.notation.format_state(one.state) for one in met]
-    assert fens == [GAME.notation.format_state(one.state) for one in open_positions(GAME, judge, 8, seed=3)]
-    assert fens[0] not in [GAME.notation.format_state(one.state) for one in open_positions(GAME, judge, 4, seed=4)]
+    fens = [plain_fen(read(one.state)) for one in met]
+    assert fens == [plain_fen(read(one.state)) for one in open_positions(GAME, judge, 8, seed=3)]
+    assert fens[0] not in [plain_fen(read(one.state)) for one in open_positions(GAME, judge, 4, seed=4)]
     assert len(set(fens)) == 8
     for fen, one in zip(fens, met, strict=True):
         board = chess.Board(fen)

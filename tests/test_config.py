@@ -435,3 +435,12 @@ def test_what_may_change_are_settings() -> None:
     fields = {field.name for field in dataclasses.fields(RunConfig)}
     assert set(MAY_CHANGE) < fields
     assert {path.partition(".")[0] for path in flatten(resolve("pig", preset="quick", environ={}))} == fields
+
+
+def test_the_small_chess_of_the_results_is_chess_as_it_is_now() -> None:
+    file = Path(__file__).parent.parent / "docs" / "results" / "experiments" / "chess-small.toml"
+    config = resolve("chess", file=file, assignments=["model.unseen=19-30"], environ={})
+    game = make_game("chess")
+    assert isinstance(game, Game)
+    assert config.problems_with(game) == []
+    assert (config.total_rows, config.model.width) == (200_000, 32)

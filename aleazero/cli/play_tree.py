@@ -70,7 +70,11 @@ def rate(
     *,
     player: Player,
     positions: Annotated[
-        int | None, Parameter(help="How many positions (Connect Four: of each phase); all if left out, in Pig 10,000.")
+        int | None,
+        Parameter(
+            help="How many positions (Connect Four: of each phase). If left out all there are; in Pig 10,000, in "
+            "backgammon 1,000, by a judge of chess 400."
+        ),
     ] = None,
     decisions: Annotated[
         Path | None,

@@ -51,12 +51,12 @@ def rate(
     keep_compiled_programs()
     game = game_of(name)
     problems = seed_problems(seed) + place_problems(record, force) + _problems(game, positions, decisions, by, save)
-    problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes, by)
+    problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes, by, positions)
     text = rate_chess.with_budget(player, nodes) if isinstance(game, Chess) else player
     wanted: list[Callable[[], Any]] = [lambda: make_player(text, game, runs_root(runs))]
     if game.spec.name == "backgammon" and not decisions:
         wanted.append(lambda: make_judge(by or "gnubg", game, seed, runs))
-    elif isinstance(game, Chess) and by:
+    elif isinstance(game, Chess) and by is not None and epd is None and mates is None:
         wanted.append(lambda: rate_chess.make_judge(by, game))
     judged, *judges = gather(wanted, problems)
     if game.spec.name == "backgammon":
@@ -98,7 +98,7 @@ def _problems(
     game: Game, positions: int | None, decisions: Path | None, by: str | None, save: Path | None
 ) -> list[str]:
     problems = []
-    if game.spec.name != "backgammon" and (decisions or save or (by and not isinstance(game, Chess))):
+    if game.spec.name != "backgammon" and (decisions or save or (by is not None and not isinstance(game, Chess))):
         by_what = "suites of positions, or by Stockfish" if isinstance(game, Chess) else "its exact solution"
         problems.append(f"decisions and their judges are of backgammon; {game.spec.name} is judged by {by_what}")
     if decisions and save:

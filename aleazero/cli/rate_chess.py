@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 
 from aleazero import chess_decisions as decided
-from aleazero import chess_players, suites
+from aleazero import suites
 from aleazero.chess_players import StockfishPlayer
 from aleazero.core.errors import ConfigError
+from aleazero.engines.stockfish import MOST_SKILL
+from aleazero.games.chess.fen import plain_fen, read
 from aleazero.games.chess.game import Chess
-from aleazero.players import AnyPlayer
+from aleazero.players import AnyPlayer, make_player
 
 MISSED = 10  # that are shown
 
 
-def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | None, judge: str | None) -> list[str]:
+def problems_of(
+    game: str, epd: Path | None, mates: int | None, nodes: int | None, judge: str | None, positions: int | None
+) -> list[str]:
     """What is wrong with the options that are for chess."""
     given = [name for name, value in (("epd", epd), ("mates", mates), ("nodes", nodes)) if value is not None]
     found = []
@@ -27,6 +31,8 @@ def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | Non
         found.append("epd and mates name a suite each: leave one of the two out")
     if judge is not None and (epd is not None or mates is not None):
         found.append(f"judge is {judge!r}, but the good moves of a suite are known: leave judge, or epd and mates, out")
+    if judge is not None and positions == 1:
+        found.append("positions is 1; one says nothing of the spread: judge two or more")
     if mates is not None and mates not in (1, 2):
         found.append(f"mates is {mates}; mates in 1 and in 2 can be made and proved")
     if nodes is not None and nodes < 1:
@@ -36,10 +42,10 @@ def problems_of(game: str, epd: Path | None, mates: int | None, nodes: int | Non
 
 def make_judge(text: str, game: Chess) -> StockfishPlayer:
     """Who says what moves are worth, from a player string."""
-    kind, _, rest = text.partition(":")
-    if kind != "stockfish":
-        raise ConfigError(f"judge is {text!r}; moves of chess are judged by Stockfish: write {decided.JUDGE}")
-    return chess_players.make(kind, rest.split(","), game, text)
+    found = make_player(text, game) if text.strip().startswith("stockfish") else None
+    if not isinstance(found, StockfishPlayer) or found.engine.strength.skill < MOST_SKILL:
+        raise ConfigError(f"judge is {text!r}; moves of chess are judged by Stockfish at full skill: {decided.JUDGE}")
+    return found
 
 
 def with_budget(player: str, nodes: int | None) -> str:
@@ -103,7 +109,7 @@ def judged(game: Chess, player: AnyPlayer, judge: StockfishPlayer, positions: in
         "luck": None,
         "positions": [
             {
-                "fen": game.notation.format_state(met[row].state),
+                "fen": plain_fen(read(met[row].state)),
                 "played": game.notation.format_action(met[row].state, lost.chosen[row]),
                 "lost": float(lost.each[row]),
             }
@@ -117,8 +123,11 @@ def tell_judged(found: dict[str, Any]) -> None:
     print(f"{found['player']} in {found['decisions']} open positions of chess, judged by {found['judge']}")
     print(f"lost     {found['value']:.2%} of the score a move (95 %: {found['low']:.2%} to {found['high']:.2%})")
     print(f"blunders {found['blunders']:.1%} of the moves, which lost {decided.BLUNDER:.0%} or more")
-    for one in found["positions"][:MISSED]:
+    bad = [one for one in found["positions"] if one["lost"] > 0]
+    for one in bad[:MISSED]:
         print(f"worst    {one['lost']:.0%} by {one['played']} in {one['fen']}")
+    if len(bad) > MISSED:
+        print(f"         and {len(bad) - MISSED} more that lost something (--json names all)")
 
 
 def tell(found: dict[str, Any]) -> None:

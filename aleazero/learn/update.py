@@ -31,7 +31,7 @@ class LearnConfig:
     start_from: str | None = None  # a trained network (bundled, run:NAME, path:FOLDER) that a new run begins with
     batch_size: int = 512  # rows per update
     updates_per_call: int = 8  # updates compiled as one program: fewer gaps in which a device waits for the host
-    accumulate: int = 1  # pieces a batch is cut into, to save memory; the gradient is the same
+    accumulate: int = 1  # pieces a batch is cut into, at least, to save memory; the gradient is the same
     learning_rate: Schedule = Schedule(2e-3, 1e-4, shape="cosine", warmup_rows=20_000)  # by rows trained
     decay: Literal["decoupled", "l2"] = "decoupled"  # AdamW, or Adam with the penalty in the gradient
     weight_decay: float = 1e-4
@@ -144,7 +144,7 @@ def make_update(config: LearnConfig, loss: Loss, prepare: Callable[[Rows, Array]
 
 
 def in_cached_pieces(config: LearnConfig, rows: int) -> LearnConfig:
-    """The same with batches in pieces of so many rows or a little less, where they can be cut so; 0: as they were."""
+    """The same with batches in pieces of at most so many rows and over half of that, where they divide so; 0: as is."""
     least = math.ceil(config.batch_size / rows) if rows else 1
     if least <= config.accumulate:
         return config

@@ -178,7 +178,7 @@ class Model:
 
     @property
     def cached_rows(self) -> int:
-        """Rows whose gradient a CPU makes fastest: what a layer makes of them stays in its cache. 0: any number."""
+        """Rows of a gradient on a CPU, so that what a layer makes of them hardly leaves its cache. 0: any number."""
         if jax.default_backend() != "cpu" or self.config.kind in balatro.INPUTS:
             return 0
         places = 1 if self.config.is_mlp(self.spec) else math.prod(self.spec.observation_shape[:2])

@@ -1,7 +1,7 @@
 """Convolutions over a board, of its own size, with a gradient that a CPU works out fast wherever it is asked for.
 
 XLA brings a convolution into the form its fast kernels for CPUs take only outside of loops. Inside one, and several
-updates in a row are one, the gradient's convolutions are left as they come and take some fifty times as long. So
+updates in a row are one, the gradient's convolutions are left as they come and are many times as slow. So
 there the gradient is written in that form from the start. Knows arrays, not networks.
 """
 

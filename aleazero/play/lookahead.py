@@ -136,13 +136,15 @@ class Looking:
                 1
             )
             past.add(seen)
+        if over.all():
+            return brought
         rest = self._ask(values_of, past.beside(game.observe(now)), over)
         return brought + np.where(over, 0.0, factor * rest)
 
     def _ask(self, ask: Callable[..., np.ndarray], shown: np.ndarray, over: np.ndarray) -> np.ndarray:
         """The network about every trial that goes on; about those that are still alike, as they are until chance
         has spoken, once. Where a trial is over the answer means nothing."""
-        rows, where = distinct(shown[~over]) if not over.all() else (shown[:1], np.zeros(0, np.int64))
+        rows, where = distinct(shown[~over])
         answers = ask(self.evaluate, self.weights, rows)
         found = np.zeros((len(shown), *answers.shape[1:]), answers.dtype)
         found[~over] = answers[where]

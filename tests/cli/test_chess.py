@@ -90,6 +90,9 @@ def test_moves_judged_by_stockfish(alea: Alea, tmp_path: Path, capsys: pytest.Ca
     ("arguments", "words"),
     [
         (["chess", "--judge", "gnubg"], "moves of chess are judged by Stockfish"),
+        (["chess", "--judge", ""], "moves of chess are judged by Stockfish"),
+        (["chess", "--judge", "gnubg", "--positions", "1"], "judge two or more"),
+        (["tictactoe", "--judge", "stockfish:nodes=1"], "tictactoe is judged by its exact solution"),
         (["chess", "--judge", "stockfish:nodes=1", "--mates", "1"], "the good moves of a suite are known"),
         (["chess", "--epd", "nowhere.epd"], "No such file"),
         (["chess", "--mates", "3"], "mates is 3; mates in 1 and in 2"),

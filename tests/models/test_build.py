@@ -537,6 +537,7 @@ def test_rows_whose_layers_stay_in_a_cpus_cache(
     kind: Any, shape: tuple[int, ...], width: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = build_model(ModelConfig(kind=kind, width=width), spec_of(shape))
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
     assert network.cached_rows == rows
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert network.cached_rows == 0

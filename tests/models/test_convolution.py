@@ -46,7 +46,7 @@ def test_half_the_bits_stay_half_the_bits() -> None:
 
 
 def test_updates_in_a_loop_are_as_fast_as_one_by_one() -> None:
-    """XLA's own gradient took forty times as long in the loop."""
+    """XLA's own gradient took forty times as long in the loop when this was written."""
     x, kernel = jax.random.normal(ONE, (128, 8, 8, 32)), jax.random.normal(TWO, (3, 3, 32, 32)) * 0.05
 
     def update(kernel: Array, x: Array) -> tuple[Array, None]:

@@ -209,6 +209,11 @@ def make_state(game: Chess, position: Position) -> ChessState:
 # ---- text
 
 
+def plain_fen(position: Position) -> str:
+    """FEN as other programs read it, without what was before."""
+    return format_fen(dataclasses.replace(position, seen=0, earlier=()))
+
+
 def format_fen(position: Position) -> str:
     """FEN, with `seen` and `after` where there is something to say."""
     fields = [
