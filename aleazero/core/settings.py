@@ -38,6 +38,7 @@ from aleazero.core.settings_text import (
 
 T = TypeVar("T")
 SHOWN = 60  # signs of a refused value that a message repeats
+ELSEWHERE = 0.75  # how like an unknown key one of another table must be, of 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +147,8 @@ def _nearest(root: type, siblings: Mapping[str, Any], path: str, key: str, cutof
         return same
     if near := difflib.get_close_matches(key, siblings, n=1, cutoff=cutoff):
         return [_join(path, near[0])]
-    near = difflib.get_close_matches(key, names.values(), n=1, cutoff=cutoff)
+    # Elsewhere it must be nearer: a word of another table is seldom what was meant.
+    near = difflib.get_close_matches(key, names.values(), n=1, cutoff=max(cutoff, ELSEWHERE))
     return [known for known, name in names.items() if name in near]
 
 

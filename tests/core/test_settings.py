@@ -243,6 +243,7 @@ def test_tables_object_to_their_values_under_their_own_path() -> None:
     ("values", "hint"),
     [
         ({"learn": {"seed": 1}}, "unknown key learn.seed (f): did you mean seed?"),
+        ({"learn": {"sheep": 1}}, "unknown key learn.sheep (f): known here: batch_size, learning_rate, clip, decay"),
         ({"steps": 1}, "unknown key steps (f): did you mean learn.decay.steps?"),
         ({"kind": "puct"}, "unknown key kind (f): did you mean search.kind or server.kind or rival.kind?"),
         ({"lern": {"batch_size": 1, "clip": 1}}, "unknown key lern (f): did you mean learn?"),
