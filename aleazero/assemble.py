@@ -17,6 +17,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from aleazero import chess_teacher
 from aleazero.config import RunConfig
 from aleazero.core.devices import devices_for
 from aleazero.core.errors import ConfigError
@@ -29,7 +30,7 @@ from aleazero.learn import losses, targets, update
 from aleazero.models.build import Model, build_model
 from aleazero.play.luck import luck
 from aleazero.play.match import MatchResult, play_match
-from aleazero.play.rollout import Games, GivingUp, Pace, Rollout
+from aleazero.play.rollout import Games, GivingUp, KeepingSearch, Pace, Rollout, SearchLike
 from aleazero.play.turns import TurnRollout
 from aleazero.players import AnyPlayer, TurnNetworkPlayer, endings_of, load_network, make_player, network_player
 from aleazero.replay.store import Replay
@@ -261,12 +262,11 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root
             f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"
         )
     model = build_model(config.model, game.spec)
-    teacher = load_network(config.selfplay.teacher, game, root) if config.selfplay.teacher else None
+    named = config.selfplay.teacher
+    teacher = load_network(named, game, root) if named and not chess_teacher.is_classical(named) else None
     if teacher and teacher[0].config.policy != config.model.policy:
         has = "has a" if teacher[0].config.policy else "has no"
-        raise ConfigError(
-            f"selfplay.teacher is {config.selfplay.teacher!r}, which {has} policy: model.policy must be the same"
-        )
+        raise ConfigError(f"selfplay.teacher is {named!r}, which {has} policy: model.policy must be the same")
     rollout = _make_rollout(config, game, teacher[0] if teacher else model)
     return Parts(config, game, model, rollout, Mesh(used, ("lanes",)), teacher)
 
@@ -282,23 +282,34 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         "other_plies": play.start_plies,
     }
     if config.search.kind == "expectimax":
-        search = Expectimax(game, model.opinion)
-        look_ahead = functools.partial(Plies(search, 1).opinion, ply=1) if play.every_roll else None
-        return TurnRollout(search=Plies(search, config.search.ply), look_ahead=look_ahead, **common)
-    tree_search = build_search(game, config.search)
-    keeping = Reusing(tree_search) if config.search.reuse else tree_search
+        turns = Expectimax(game, model.opinion)
+        look_ahead = functools.partial(Plies(turns, 1).opinion, ply=1) if play.every_roll else None
+        return TurnRollout(search=Plies(turns, config.search.ply), look_ahead=look_ahead, **common)
+    search: SearchLike | KeepingSearch
+    opine = model.opinion
+    if play.teacher and chess_teacher.is_classical(play.teacher):
+        search, opine = chess_teacher.make_search(play.teacher, game), functools.partial(_unsure, model)
+    else:
+        tree_search = build_search(game, config.search)
+        search = Reusing(tree_search) if config.search.reuse else tree_search
     giving_up = None
     if play.resign:
         most = max(outcome.points for outcome in game.spec.outcomes)
         giving_up = GivingUp(play.resign, play.resign_moves, play.resign_check, most)
     return Rollout(
-        search=keeping,
+        search=search,
         evaluate=model.evaluate,
-        opine=model.opinion,
+        opine=opine,
         epsilon=play.epsilon,
         giving_up=giving_up,
         **common,
     )
+
+
+def _unsure(model: Model, weights: Weights, observations: Array) -> Array:
+    """Every outcome is as likely as the others: the opinion of a teacher who has none but what its search finds."""
+    shape = jax.eval_shape(model.opinion, weights, observations).shape
+    return jnp.full(shape, 1 / shape[-1] if shape[-1] > 1 else 0.0)
 
 
 def _any_of(starts: list[Callable[[Array], Any]]) -> Callable[[Array], Any]:

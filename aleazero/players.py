@@ -3,7 +3,7 @@
     random    solver    bundled    run:NAME[@STEP]    run:NAME@best    path:FOLDER    registry:NAME[@ALIAS]
     ...,search=gumbel,sims=64    ...,ply=2
     pubeval    gnubg:ply=2    gnubg:ply=0;noise=0.06    gnubg:ply=2;engine=debian        (backgammon)
-    stockfish:nodes=100    stockfish:skill=0,depth=1    eps15                             (chess)
+    stockfish:nodes=100    stockfish:skill=0,depth=1    eps15    classical:depth=3        (chess)
     shortest    shortest:walls                                                            (Quoridor)
 Joins games, networks, searches, engines and exact judges; matches know players by what they choose.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 
 from aleazero import checkpoint as checkpoints
-from aleazero import chess_players, engine_players, export, quoridor_players
+from aleazero import chess_players, chess_teacher, engine_players, export, quoridor_players
 from aleazero.core.errors import ConfigError, GameContractError, UnknownName
 from aleazero.core.game import Game, HostGame, seat_sign
 from aleazero.core.opinions import expected_value
@@ -185,6 +185,10 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
     if kind == "stockfish" or chess_players.is_rung(kind):
         return chess_players.make(kind, [*detail.split(";"), *rest], game, text)
     options = _options(rest, text)
+    if kind == chess_teacher.KIND:
+        if options:
+            raise ConfigError(f"player {text!r}: {kind!r} takes no search: write {kind}:depth=3")
+        return chess_teacher.make(text, game)
     if kind == quoridor_players.KIND:
         return quoridor_players.make(detail, options, game, text)
     if kind in engine_players.KINDS:
@@ -196,7 +200,7 @@ def make_player(text: str, game: Game, root: Path | None = None) -> AnyPlayer:
             raise ConfigError(f"player {text!r}: {kind!r} takes no options")
         return _simple(kind, game)
     if kind not in _WRITTEN:
-        others = [*engine_players.KINDS, "stockfish", "epsN", quoridor_players.KIND]
+        others = [*engine_players.KINDS, "stockfish", "epsN", chess_teacher.KIND, quoridor_players.KIND]
         raise UnknownName("player", kind, ["random", "solver", *_WRITTEN.values(), *others])
     if (kind == "bundled") == bool(detail):
         raise ConfigError(f"player {text!r}: write {_WRITTEN[kind]}")

@@ -105,6 +105,9 @@ def value_targets(spec: GameSpec, config: TargetConfig, span: Span, td_lambda: A
         jnp.where(truncated[..., None], thought, (1.0 - td_lambda) * following),
     )
     given = jnp.where(span.settled[..., None], thought, given)
+    if config.searches:  # beyond a random move nothing is known, but for what the search thought before it was made
+        cut = span.random & (jnp.asarray(td_lambda) < 1)
+        keep, given = jnp.where(cut, 0.0, keep), jnp.where(cut[..., None], thought, given)
     target = _recur(keep[..., None], given)
     # What follows a move, as far as it matters here: is the game over within the span, and was it stopped?
     ready = _recur(jnp.where(over, 0.0, 1.0), over.astype(jnp.float32)) > 0

@@ -44,7 +44,8 @@ class SelfPlayConfig:
     resign_moves: int = 6
     resign_check: float = 0.1  # share of the games
     epsilon: float = 0.0  # share of the other moves that are random all the same; what the search found is learned
-    teacher: str | None = None  # a network (run:NAME, path:FOLDER, bundled) that plays and opines in the run's place
+    # Who plays and opines in the run's place: a network (run:NAME, path:FOLDER, bundled); chess: classical:depth=2
+    teacher: str | None = None
     every_roll: bool = False  # expectimax: look at all rolls before one is drawn, so that opinions are their mean
     full_search_fraction: float = 1.0  # share of moves that get the full budget; only their policies are learned
     fast_simulations: int = 8  # the budget of the other moves

@@ -31,7 +31,7 @@ SPECS = {
     "number": dataclasses.replace(TicTacToe.spec, outcomes=SEVEN),  # points up to three, one number to say it with
     "open": dataclasses.replace(TicTacToe.spec, outcomes=()),  # no finite set of outcomes
 }
-MOVES, LANES = 16, 12
+MOVES, LANES = 16, 16
 
 
 class Games(NamedTuple):
@@ -77,6 +77,9 @@ def play(name: str, seed: int = 0) -> Games:
         while at < MOVES:
             opening[at : at + int(rng.integers(0, 3)), lane] = True
             at += int(rng.integers(1, 9))
+            if at < MOVES and rng.random() < 0.2:  # a stray in the middle of a game
+                opening[at - 1, lane] = True
+                at += int(rng.integers(0, 4))
             if at > MOVES - (lane != 0):  # only lane 0's last game is surely over
                 break
             stopped = rng.random() < 0.3
@@ -180,6 +183,9 @@ def target_of(
     total = np.zeros(thought.shape[-1])
     for u in range(t + 1, end + 1):
         total += (1 - config.td_lambda) * config.td_lambda ** (u - t - 1) * seen(u)
+        if games.random[u, lane] and config.opinion == "search" and config.td_lambda < 1:
+            total += config.td_lambda ** (u - t) * seen(u)  # what follows a random move is not this position's doing
+            return True, (1 - config.search_mix) * total + config.search_mix * thought[t, lane]
     if games.ended[end, lane]:
         points = float(games.points[end, lane]) * (1 if mine == 0 else -1)
         last = known(spec, points, thought.shape[-1])
