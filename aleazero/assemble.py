@@ -262,16 +262,22 @@ def build_parts(config: RunConfig, devices: list[jax.Device] | None = None, root
             f"selfplay.num_games is {config.selfplay.num_games}; it must be a multiple of the {len(used)} devices"
         )
     model = build_model(config.model, game.spec)
-    named = config.selfplay.teacher
-    teacher = load_network(named, game, root) if named and not chess_teacher.is_classical(named) else None
+    named, classical, teacher = config.selfplay.teacher, None, None
+    if named and chess_teacher.is_classical(named):
+        classical = chess_teacher.make_search(named, game)
+    elif named:
+        teacher = load_network(named, game, root)
     if teacher and teacher[0].config.policy != config.model.policy:
         has = "has a" if teacher[0].config.policy else "has no"
         raise ConfigError(f"selfplay.teacher is {named!r}, which {has} policy: model.policy must be the same")
-    rollout = _make_rollout(config, game, teacher[0] if teacher else model)
+    rollout = _make_rollout(config, game, teacher[0] if teacher else model, classical)
     return Parts(config, game, model, rollout, Mesh(used, ("lanes",)), teacher)
 
 
-def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | TurnRollout:
+def _make_rollout(
+    config: RunConfig, game: Game, model: Model, classical: chess_teacher.TaughtSearch | None
+) -> Rollout | TurnRollout:
+    """`classical` searches in the network's place, where it is the teacher."""
     play = config.selfplay
     common: dict[str, Any] = {
         "game": game,
@@ -285,21 +291,16 @@ def _make_rollout(config: RunConfig, game: Game, model: Model) -> Rollout | Turn
         turns = Expectimax(game, model.opinion)
         look_ahead = functools.partial(Plies(turns, 1).opinion, ply=1) if play.every_roll else None
         return TurnRollout(search=Plies(turns, config.search.ply), look_ahead=look_ahead, **common)
-    search: SearchLike | KeepingSearch
-    opine = model.opinion
-    if play.teacher and chess_teacher.is_classical(play.teacher):
-        search, opine = chess_teacher.make_search(play.teacher, game), functools.partial(_unsure, model)
-    else:
-        tree_search = build_search(game, config.search)
-        search = Reusing(tree_search) if config.search.reuse else tree_search
+    tree_search = build_search(game, config.search)
+    own: SearchLike | KeepingSearch = Reusing(tree_search) if config.search.reuse else tree_search
     giving_up = None
     if play.resign:
         most = max(outcome.points for outcome in game.spec.outcomes)
         giving_up = GivingUp(play.resign, play.resign_moves, play.resign_check, most)
     return Rollout(
-        search=search,
+        search=classical or own,
         evaluate=model.evaluate,
-        opine=opine,
+        opine=functools.partial(_unsure, model) if classical else model.opinion,
         epsilon=play.epsilon,
         giving_up=giving_up,
         **common,

@@ -73,14 +73,10 @@ def _next(at: Position, height: int, first: int, count: int) -> int:
 
 
 @jit
-def _in_vain(at: Position, worth: Any, move: int, wanted: float) -> bool:
-    """Whether a capture takes less than is wanted, or gives a piece for one that is worth less and guarded."""
-    target = (move >> 6) & 63
-    taken = worth[abs(at.board[target])] + worth[move >> 12]
-    if taken < wanted:
-        return True
+def _gives_away(at: Position, worth: Any, move: int, taken: float) -> bool:
+    """Whether a capture gives a piece for one that is worth less and guarded."""
     given = worth[abs(at.board[move & 63])]
-    return taken + _SLACK < given and attacked(at.board, target, 1 - at.facts[SIDE])
+    return taken + _SLACK < given and attacked(at.board, (move >> 6) & 63, 1 - at.facts[SIDE])
 
 
 @jit
@@ -92,20 +88,24 @@ def quiesce(
     After `left` captures only those on the square of the `last` one are looked at: where much hangs, there is no end.
     """
     at.nodes[0] += 1
-    best = static(at, tempo)
+    stand = best = static(at, tempo)
     if best >= beta or height >= MOST_HEIGHT - 1:
         return best
-    alpha, hopeless = max(alpha, best), alpha - best - _SLACK
+    alpha = max(alpha, best)
     count = list_moves(at, at.moves[height], True)
     _rank(at, worth, height, count)
     for i in range(count):
         move = _next(at, height, i, count)
         target = (move >> 6) & 63
-        if (left <= 0 and target != last) or _in_vain(at, worth, move, hopeless):
+        taken = worth[abs(at.board[target])] + worth[move >> 12]
+        if (left <= 0 and target != last) or _gives_away(at, worth, move, taken):
+            continue
+        promise = stand + taken + _SLACK
+        if promise <= alpha:  # what it takes would not be enough
+            best = max(best, promise)
             continue
         if make(at, values, move):
-            value = -quiesce(at, values, worth, tempo, -beta, -alpha, height + 1, target, left - 1)
-            best = max(best, value)
+            best = max(best, -quiesce(at, values, worth, tempo, -beta, -alpha, height + 1, target, left - 1))
         take_back(at, move)
         if best >= beta:
             break

@@ -12,7 +12,7 @@ import pytest
 from aleazero.classical.alphabeta import worth_of
 from aleazero.classical.values import Values, ValuesError, learn, load, save
 
-FEW = ((1, 250), (1, 250))
+FEW = ((1, 60), (2, 30))
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,8 @@ def learned() -> Values:
     return learn(7, 2, FEW)
 
 
-def test_queens_are_worth_more_than_rooks_and_those_more_than_pawns_from_nothing(learned: Values) -> None:
-    _, pawn, knight, bishop, rook, queen, _ = worth_of(learned.table())
+def test_queens_are_worth_more_than_rooks_and_those_more_than_others_from_nothing() -> None:
+    _, pawn, knight, bishop, rook, queen, _ = worth_of(learn(7, 2, ((1, 1200), (1, 800))).table())
     assert queen > rook > max(knight, bishop, pawn)
     assert min(pawn, knight, bishop) > 0
 
