@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 KIND = "classical"
 OPTIONS = ("depth", "values")
-DEPTH, DEEPEST = 3, 8
+DEPTH, DEEPEST = 3, 6
 SOFTNESS = 0.06  # log odds: a move that gives away so much is played 1/e times as often
 MARGIN = 5 * SOFTNESS  # what gives away more is not told apart from what gives away most
 EDGES = 64  # moves that are told of, the best ones

@@ -100,7 +100,7 @@ def test_a_move_back_to_where_the_game_was_is_a_draw_to_it() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("classical:depth=0", "depth is '0'; it must be in 1..8"),
+        ("classical:depth=0", "depth is '0'; it must be in 1..6"),
         ("classical:depth=deep", "depth is 'deep'"),
         ("classical:ply=2", "unknown option 'ply'"),
         ("classical:values=nowhere", "no values in nowhere"),

@@ -31,7 +31,7 @@ ON_THE_HOST = ("balatro",)  # not searched by trees of ours
 FURTHER = {  # presets that not every game has
     "backgammon": ("alphazero", "classic"),
     "balatro": ("classic", "tuned"),
-    "chess": ("demo",),
+    "chess": ("demo", "taught"),
     "tictactoe": ("ppo",),
 }
 FAMILIES = ("gym",)  # of games by a prefix

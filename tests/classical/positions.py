@@ -41,11 +41,12 @@ def number_of(move: chess.Move) -> int:
 
 
 def wander(games: int, seed: int) -> Iterator[tuple[chess.Board, chess.Move]]:
-    """Positions of random games, and the move that is made in each."""
+    """Positions of random games, and the move that is made in each: a capture in passing, where there is one."""
     lots = random.Random(seed)
     for _ in range(games):
         board = chess.Board()
         while not board.is_game_over():
-            move = lots.choice(list(board.legal_moves))
+            passing = [move for move in board.legal_moves if board.is_en_passant(move)]
+            move = lots.choice(passing or list(board.legal_moves))
             yield board, move
             board.push(move)
