@@ -225,7 +225,7 @@ def test_a_network_plays_the_best_move_it_knows(options: str, exported: Path) ->
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("randm", UnknownName, "unknown player 'randm': did you mean 'random'? known: bundled, classical, epsN, gnubg, "),
+        ("randm", UnknownName, "unknown player 'randm': did you mean 'random'? known: bundled, classical, epsN, "),
         ("", UnknownName, "unknown player ''"),
         ("sims=4", UnknownName, "unknown player 'sims=4'"),
         ("random:5", ConfigError, "player 'random:5': 'random' takes no options"),
