@@ -17,6 +17,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
+    if given.threads < 1 or given.seed < 0:
+        parser.error("--threads must be at least 1, and --seed not below 0")
+    if not given.out.parent.is_dir():
+        parser.error(f"--out is {given.out}: there is no folder {given.out.parent}")
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     save(
         learn(given.seed, given.threads),

@@ -2,7 +2,7 @@
 
 Generation after generation plays against itself with what it knows and fits its values to the games, by steps down the
 log loss of predicting the winner from quiet positions. The first knows nothing and plays at random but for mates that
-it sees; that a queen is worth more than a pawn is found by the third. No value is given by hand.
+it sees; that a queen is worth more than a pawn is found from its games. No value is given by hand.
 """
 
 from __future__ import annotations

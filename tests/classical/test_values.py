@@ -68,9 +68,12 @@ def test_files_that_are_missing_misshapen_or_not_finite_are_named(tmp_path: Path
         load(path)
 
 
-def test_the_command_says_what_it_takes() -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "aleazero.classical"], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert said.returncode == 2
-    assert "--out" in said.stderr
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [((), "--out"), (("--out", "x", "--threads", "0"), "at least 1"), (("--out", "nowhere/x"), "no folder nowhere")],
+)
+def test_the_command_says_what_is_wrong_before_it_plays(given: tuple[str, ...], said: str) -> None:
+    command = [sys.executable, "-m", "aleazero.classical", *given]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert told.returncode == 2
+    assert said in told.stderr
