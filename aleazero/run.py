@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError, explained
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--how", choices=("exact", "weights"), default="exact")
     parser.add_argument("--set", action="append", default=[], metavar="a.b=c", dest="assignments")
     given = parser.parse_args(arguments)
-    keep_compiled_programs()
+    set_up_compiling()
     use_every_core()
     return explained("aleazero.run", lambda: _run(given))
 

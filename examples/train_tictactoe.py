@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.keys import Role, role_key
 from aleazero.core.opinions import expected_value
 from aleazero.core.records import Trajectory, Weights
@@ -239,7 +239,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.iterations < 1 or given.games < 2 or not 0 <= given.seed < 2**32:
         parser.error("iterations must be at least 1, games at least 2, and the seed in 0..4294967295")
-    keep_compiled_programs()  # the second start compiles nothing
+    set_up_compiling()  # the second start compiles nothing
     positions = solved_positions(GAME)
     weights = train(given.iterations, given.seed, positions)
     count = len(positions.values)

@@ -24,7 +24,7 @@ from aleazero.bench.cases import BenchError, Cases, Kind, Options, Setup, Unsuit
 from aleazero.bench.measure import Ratio, Size, measure
 from aleazero.bench.rules import GAME_ENV
 from aleazero.bench.searches import STOCHASTIC_MCTS, search_cases
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import AleaError
 from aleazero.core.files import replace_file
@@ -167,7 +167,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--floors", type=Path, default=FLOORS, metavar="FILE")
     given = parser.parse_args(arguments)
     jax.config.update("jax_platforms", "cpu")
-    keep_compiled_programs()
+    set_up_compiling()
     use_every_core()
     try:
         if given.record:

@@ -17,7 +17,7 @@ from aleazero.bridges.advisor import Advisor, AdvisorConfig, split_player
 from aleazero.cli.answer import print_json
 from aleazero.cli.balatro_play import Session, show, tell
 from aleazero.cli.balatro_tree import NAME
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError, UnknownName
 from aleazero.games.balatro import coverage as covered
@@ -195,7 +195,7 @@ def _network(player: str, root: Path | None) -> Make:
     from aleazero.host_players import player_of
 
     use_every_core()
-    keep_compiled_programs()
+    set_up_compiling()
     made = player_of(player, NAME, root)
 
     def make(text: str, seed: int, count: int) -> Choose:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aleazero.bench.command import read_options, show
 from aleazero.cli.answer import print_json
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import HostGame
 from aleazero.games.registry import make_game
@@ -36,7 +36,7 @@ def _host(games: int | None, given: dict[str, Any], as_json: bool) -> int:
     ]
     if problems:
         raise ConfigError("\n".join(problems))
-    keep_compiled_programs()
+    set_up_compiling()
     found = play_host_games(
         name,
         preset=given["preset"] or "standard",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from aleazero.cli.answer import print_json
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.game import Game, HostGame
 from aleazero.doctor import Finding, examine
 from aleazero.games.registry import BUILT_IN, make_game
@@ -26,7 +26,7 @@ def _examine_all(games: list[Game | HostGame]) -> Iterator[list[Finding]]:
 
 def doctor(names: list[str], as_json: bool) -> int:
     """Examines games; 1 if any check failed."""
-    keep_compiled_programs()
+    set_up_compiling()
     games = [make_game(name) for name in names or sorted(BUILT_IN)]  # a wrong name stops before anything runs
     findings: list[Finding] = []
     console = Console(highlight=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from aleazero import engine_players
 from aleazero.chess_games import Scorebook
 from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, players_of, seed_problems
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import cores, use_every_core
 from aleazero.core.errors import AleaError, ConfigError, MissingExtra, UnknownName
 from aleazero.core.files import replace_file
@@ -59,7 +59,7 @@ def evaluate(
 ) -> int:
     """Plays the match and reports it."""
     use_every_core()
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     problems = seed_problems(seed) + place_problems(record, force) + _pgn_problems(game, pgn, force)
     if games < 2 or games % 2:

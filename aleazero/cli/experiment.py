@@ -9,7 +9,7 @@ from typing import Any
 
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import command_line
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.experiment.plan import read_plan
 from aleazero.experiment.run import run_experiment
@@ -17,7 +17,7 @@ from aleazero.experiment.run import run_experiment
 
 def experiment(file: Path, *, out: Path | None, runs: Path | None, as_json: bool) -> int:
     """Runs what is not done yet and reports everything."""
-    keep_compiled_programs()
+    set_up_compiling()
     use_every_core()
     plan = read_plan(file, runs)
     folder = out or Path("experiments") / plan.name

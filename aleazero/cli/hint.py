@@ -10,7 +10,7 @@ import jax
 from aleazero.advice import ENDS, ranked_plays, table
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import command_line, game_of, players_of
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.rollouts import make_rollouts
@@ -29,7 +29,7 @@ def hint(
     as_json: bool,
 ) -> int:
     """Ranks the plays and shows the best."""
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     if name != "backgammon":
         raise ConfigError(f"game is {name!r}; hints are for backgammon. In a game that you play, type eval")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from aleazero.bridges.advisor import Advisor, split_player
 from aleazero.bridges.balatro_advice import Choose, baseline
 from aleazero.cli.answer import print_json
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError, MissingExtra
 from aleazero.host_players import is_network, load_player
 from aleazero.host_players import player_of as network_player
@@ -26,7 +26,7 @@ def player_of(text: str, runs: Path | None) -> Choose:
     """Who gives advice, or plays: a baseline or a run's network, perhaps with an advisor."""
     name, asked = split_player(text)
     if is_network(name):
-        keep_compiled_programs()
+        set_up_compiling()
         if load_player(name.partition(",")[0].strip(), "balatro", runs).model.config.history:
             raise ConfigError(
                 f"player {name!r} remembers what was before, and a table is seen as it stands: name another"

@@ -12,7 +12,7 @@ import numpy as np
 from aleazero.advice import RankedPlay, ranked_plays
 from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, players_of
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError
 from aleazero.core.game import Game
 from aleazero.games.backgammon.game import MIXED, ROLLS
@@ -31,7 +31,7 @@ def openings(
     as_json: bool,
 ) -> int:
     """Asks for the best play of every opening roll and the one after it."""
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     if name != "backgammon":
         raise ConfigError(f"game is {name!r}; opening rolls are of backgammon")

@@ -22,7 +22,7 @@ import numpy as np
 from aleazero.advice import advice
 from aleazero.cli.common import game_of, players_of, seed_problems
 from aleazero.cli.written import Turn, Written, place_problems, write_game
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import NotationError
 from aleazero.core.game import Game, outcome_index
 from aleazero.core.keys import Role, lane_keys
@@ -339,7 +339,7 @@ def play(
     out: IO[str] | None = None,
 ) -> int:
     """Plays a game with whoever is at the terminal."""
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     problems = seed_problems(seed) if seed is not None else []
     if seat > game.spec.num_players:

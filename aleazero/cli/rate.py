@@ -15,7 +15,7 @@ from aleazero.cli import rate_chess
 from aleazero.cli.answer import print_json, strict
 from aleazero.cli.common import command_line, game_of, gather, seed_problems
 from aleazero.cli.judges import Judge, make_judge
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.game import Game
 from aleazero.games.chess.game import Chess
@@ -48,7 +48,7 @@ def rate(
 ) -> int:
     """Asks the player for a move in every position and reports how many were wrong, or what they cost."""
     use_every_core()
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     problems = seed_problems(seed) + place_problems(record, force) + _problems(game, positions, decisions, by, save)
     problems += rate_chess.problems_of(game.spec.name, epd, mates, nodes, by, positions)

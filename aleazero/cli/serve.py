@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aleazero.bridges.gnubg_external import Answerer, ExternalServer
 from aleazero.cli.common import game_of, players_of
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError
 from aleazero.observe.logs import configure_logging
 
@@ -16,7 +16,7 @@ REHEARSAL = "board:X:O:0:0:0:0:-2:0:0:0:0:5:0:3:0:0:0:-5:5:0:0:0:-3:0:-5:0:0:0:0
 
 def serve(name: str, player: str, *, host: str, port: int, runs: Path | None) -> int:
     """Answers until it is interrupted."""
-    keep_compiled_programs()
+    set_up_compiling()
     game = game_of(name)
     problems = []
     if name != "backgammon":

@@ -12,7 +12,7 @@ from aleazero.cli.common import active_run
 from aleazero.cli.options import compute_on
 from aleazero.cli.train_tree import Flags
 from aleazero.config import RunConfig, is_given, resolve
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError
 from aleazero.core.settings import to_dict, to_toml
@@ -67,7 +67,7 @@ def train(
         else:
             print(to_toml(config), end="")
         return 0
-    keep_compiled_programs()
+    set_up_compiling()
     root = runs_root(runs)
     finished = start(config, root, name=name, preset=preset, seconds=seconds, profile=profile, quiet=as_json)
     tell(finished, config, runs, as_json, profile)
@@ -94,7 +94,7 @@ def go_on(
 ) -> int:
     """Resumes a run."""
     use_every_core()
-    keep_compiled_programs()
+    set_up_compiling()
     root = runs_root(runs)
     folder = active_run(root, name)
     if folder.read_config().runtime != "local":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aleazero.bridges.uci import UciEngine, default_weights
 from aleazero.bridges.uci_options import MOST_SIMULATIONS
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError
 from aleazero.games.chess.game import Chess
 from aleazero.games.registry import make_game
@@ -17,7 +17,7 @@ def uci(*, weights: str | None, simulations: int, runs: Path | None) -> int:
     """Answers until `quit` or the end of the input."""
     if not 1 <= simulations <= MOST_SIMULATIONS:
         raise ConfigError(f"simulations is {simulations}; it must be in 1..{MOST_SIMULATIONS}")
-    keep_compiled_programs()
+    set_up_compiling()
     game = make_game("chess")
     assert isinstance(game, Chess)
 

@@ -11,7 +11,7 @@ import numpy as np
 from aleazero.chess_games import episode_pgn, held_games, losses, selfplay_games
 from aleazero.cli.answer import print_json
 from aleazero.cli.common import active_run, command_line, game_of, players_of, seed_problems, table
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.devices import use_every_core
 from aleazero.core.errors import ConfigError
 from aleazero.core.files import replace_file
@@ -41,7 +41,7 @@ def elo(
 ) -> int:
     """Plays each version against the next two and rates them all, the oldest being zero."""
     use_every_core()
-    keep_compiled_programs()
+    set_up_compiling()
     run = active_run(runs_root(runs), name)
     game = game_of(run.read_config().game)
     problems = seed_problems(seed)
@@ -108,7 +108,7 @@ def worst(
     name: str | None, *, count: int, out: Path | None, games: int | None, force: bool, runs: Path | None, as_json: bool
 ) -> int:
     """Names the positions of self-play where the newest weights are furthest off."""
-    keep_compiled_programs()
+    set_up_compiling()
     if count < 1:
         raise ConfigError(f"count is {count}; it must be at least 1")
     run, game, found = _games_of(name, "positions of chess are named by FEN", out, games, force, runs)

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import MissingExtra
 from aleazero.runs import runs_root
 
@@ -20,7 +20,7 @@ def web(host: str, port: int, run: list[Path] | None, token: str | None, warm: b
     from aleazero.web.room import still_thinking
     from aleazero.web.serve import serve
 
-    keep_compiled_programs()
+    set_up_compiling()
     if not (STATIC / "index.html").is_file():
         print(UNBUILT, flush=True)
 

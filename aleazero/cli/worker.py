@@ -161,9 +161,9 @@ def _use(device: str, gpu_memory: float | None) -> None:
             raise ConfigError(f"--gpu-memory is {gpu_memory}; it must be above 0 and at most 1")
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(gpu_memory)
     compute_on(device)
-    from aleazero.core.compilation import keep_compiled_programs
+    from aleazero.core.compilation import set_up_compiling
 
-    keep_compiled_programs()
+    set_up_compiling()
 
 
 def _profiled(game: str) -> int:

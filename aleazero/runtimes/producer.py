@@ -23,7 +23,7 @@ import numpy as np
 
 from aleazero.assemble import build_parts
 from aleazero.config import RunConfig
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.records import Trajectory, Weights
 from aleazero.core.settings import Layer, build
 from aleazero.export import weights_from_bytes, weights_to_bytes
@@ -143,7 +143,7 @@ def _await(weights: FileWeights) -> None:
 
 def main() -> int:
     """The process."""
-    keep_compiled_programs()
+    set_up_compiling()
     connection = Connection(int(sys.argv[1]))
     with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
         play(connection)

@@ -192,7 +192,8 @@ def _double_length(board: Board, die: Array) -> Array:
         bit = can & (~can + 1)
         board = move(board, bit, die)
         length = length + (bit != 0)
-    return length
+    # Kept as it is: fused into all that reads it, the chain makes XLA's compiler for CPUs work for minutes.
+    return jax.lax.optimization_barrier(length)
 
 
 def _moves(

@@ -20,7 +20,7 @@ import jax
 import numpy as np
 import ray
 
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.records import Weights
 from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.far_play import Answer
@@ -99,7 +99,7 @@ class InferenceServer:
         Once nobody has asked whether it is alive for `linger_seconds` it ends itself.
         """
         self._heart = Heart(linger_seconds)
-        keep_compiled_programs()
+        set_up_compiling()
         self._network = Network(config)
         self._most, self._wait = most_rows, wait_ms / 1000
         self._requests: collections.deque[_Request] = collections.deque()

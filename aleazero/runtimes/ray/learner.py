@@ -21,7 +21,7 @@ import ray
 from ray import exceptions
 
 from aleazero.assemble import Parts, build_parts
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.observe.sink import Sink
 from aleazero.roles.ports import SourcedSink, WeightStore
 from aleazero.runs import RunFolder
@@ -52,7 +52,7 @@ class Learner:
     """Learns in a process of its own."""
 
     def __init__(self) -> None:
-        keep_compiled_programs()
+        set_up_compiling()
 
     @ray.method(concurrency_group="life")
     def alive(self) -> int:

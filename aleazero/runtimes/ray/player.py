@@ -19,7 +19,7 @@ import ray
 from ray import exceptions
 
 from aleazero.assemble import Parts
-from aleazero.core.compilation import keep_compiled_programs
+from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Trajectory, Weights
 from aleazero.runtimes.groups import far_parts_of
@@ -157,7 +157,7 @@ class Player:
         `linger_seconds` it ends itself.
         """
         self._heart = Heart(linger_seconds)
-        keep_compiled_programs()
+        set_up_compiling()
         again = ray.get_runtime_context().was_current_actor_reconstructed
         self._parts, self._groups, self._server = far_parts_of(config, groups), groups, server
         self._kept = Kept()
