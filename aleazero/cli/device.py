@@ -20,7 +20,7 @@ def choose(name: str) -> None:
         name = "cpu"
     import jax
 
-    before: str | None = jax.config.jax_platforms  # type: ignore[attr-defined]  # made when JAX is imported
+    before: str | None = jax.config.jax_platforms
     # The CPU stays within reach: replay may live there.
     jax.config.update("jax_platforms", name if name == "cpu" else f"{name},cpu")
     try:

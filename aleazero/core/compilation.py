@@ -77,11 +77,11 @@ class _Watch(threading.Thread):
         jax.monitoring.register_scalar_listener(self._begin)
         jax.monitoring.register_event_duration_secs_listener(self._end)
 
-    def _begin(self, event: str, since: float, **facts: object) -> None:
+    def _begin(self, event: str, value: float, **kwargs: str | int) -> None:
         if event == _COMPILING:
-            self._going[threading.get_ident()] = str(facts.get("fun_name", "a program")), since
+            self._going[threading.get_ident()] = str(kwargs.get("fun_name", "a program")), value
 
-    def _end(self, event: str, seconds: float, **facts: object) -> None:
+    def _end(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == _COMPILING:
             self._going.pop(threading.get_ident(), None)
 

@@ -8,6 +8,9 @@ Every function is elementwise, for planes of any shape: one position or a millio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +34,12 @@ class Board:
 
     mine: Planes
     theirs: Planes
+
+
+def four(planes: Iterable[Any]) -> Planes:
+    """Planes that come one by one."""
+    first, second, third, fourth = planes
+    return first, second, third, fourth
 
 
 def some(planes: Planes) -> Array:
@@ -65,7 +74,7 @@ def add(planes: Planes, bit: Array) -> Planes:
     for plane in planes:
         out.append(plane ^ bit)
         bit = bit & plane
-    return tuple(out)  # type: ignore[return-value]
+    return four(out)
 
 
 def take(planes: Planes, bit: Array) -> Planes:
@@ -74,7 +83,7 @@ def take(planes: Planes, bit: Array) -> Planes:
     for plane in planes:
         out.append(plane ^ bit)
         bit = bit & ~plane
-    return tuple(out)  # type: ignore[return-value]
+    return four(out)
 
 
 def move(board: Board, source: Array, die: Array) -> Board:
@@ -119,8 +128,8 @@ def _highest(places: Array) -> Array:
 
 def turned(board: Board) -> Board:
     """The board as the other side sees it."""
-    mine, theirs = (tuple(_reversed(plane) for plane in side) for side in (board.mine, board.theirs))
-    return Board(theirs, mine)  # type: ignore[arg-type]
+    mine, theirs = (four(_reversed(plane) for plane in side) for side in (board.mine, board.theirs))
+    return Board(theirs, mine)
 
 
 def _reversed(x: Array) -> Array:
@@ -142,7 +151,7 @@ def planes(counts: np.ndarray) -> Planes:
     """Planes of numbers of checkers `[..., 26]`, each 0 to 15; on the host."""
     numbers = np.asarray(counts).astype(np.uint32)
     weights = np.uint32(1) << np.arange(PLACES, dtype=np.uint32)
-    return tuple((((numbers >> i) & 1) * weights).sum(-1, dtype=np.uint32) for i in range(4))
+    return four((((numbers >> i) & 1) * weights).sum(-1, dtype=np.uint32) for i in range(4))
 
 
 def points_won(board: Board) -> Array:

@@ -24,6 +24,7 @@ from aleazero.games.backgammon.board import (
     PLACES,
     Board,
     each_place,
+    four,
     landing,
     move,
     planes,
@@ -242,12 +243,12 @@ def _begin(board: Callable[[Array], starts.Planes], opening: bool, key: Array) -
 
 
 def _board(state: BackgammonState) -> Board:
-    return Board(tuple(state.mine), tuple(state.theirs))
+    return Board(four(state.mine), four(state.theirs))
 
 
 def _boards(states: BackgammonState) -> Board:
-    mine, theirs = (tuple(side[:, i] for i in range(4)) for side in (states.mine, states.theirs))
-    return Board(mine, theirs)  # type: ignore[arg-type]
+    mine, theirs = (four(side[:, i] for i in range(4)) for side in (states.mine, states.theirs))
+    return Board(mine, theirs)
 
 
 def _look(state: BackgammonState) -> tuple[Board, Array, Array, Array]:
@@ -271,7 +272,7 @@ def state_of(
     opening: Array | None = None,
 ) -> BackgammonState:
     """The state of a board where to_play has moved; without dice left, nature is next unless the game is over."""
-    won = points_won(Board(tuple(mine), tuple(theirs))).astype(jnp.float32)
+    won = points_won(Board(four(mine), four(theirs))).astype(jnp.float32)
     seat = jnp.where(to_play == 0, won, -won)
     rewards = jnp.stack([seat, -seat])
     over = won > 0

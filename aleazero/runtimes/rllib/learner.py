@@ -127,7 +127,8 @@ class BalatroLearner(PPOTorchLearner):
         norms = np.array(self._norms, np.float32)
         self._seen, self._norms = [], []
         each = max(len(norms) // self.ppo.epochs, 1)
-        self.kl_weight = float(next_kl_weight(self.ppo, jnp.float32(self.kl_weight), seen["kl"][-each:].mean()))
+        kl = jnp.asarray(seen["kl"][-each:].mean())
+        self.kl_weight = float(next_kl_weight(self.ppo, jnp.float32(self.kl_weight), kl))
         first = {name: float(term[:each].mean()) for name, term in seen.items()}
         variance = max(first["square"] - first["target"] ** 2, 0.0)
         spread = max(first["wrong_square"] - first["wrong"] ** 2, 0.0)
