@@ -4,6 +4,7 @@
     metrics.jsonl    every report                     replay/         see `aleazero.replay.log`
     alea.log         what happened, in words          run.lock        held by the process that trains
     driver.log       the same, of the driver on Ray   driver.lock     held by the process that has others train
+    run.pid, driver.pid    the processes that hold the locks
     profile/         traces, where they were asked for    versions/   weights of every checkpoint, as checkpoints
 Knows neither roles nor networks.
 """
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import os
 import re
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from aleazero import checkpoint as checkpoints
 from aleazero.config import RunConfig
@@ -29,8 +30,9 @@ from aleazero.core.settings import build, load_file, to_toml
 from aleazero.observe.jsonl import read_jsonl
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_LOCK_TRIES = 10
+_LOCK_SECONDS = 0.2
 RUN_LOCK, DRIVER_LOCK = "run.lock", "driver.lock"
+LOCK_FILES = (RUN_LOCK, DRIVER_LOCK, "run.pid", "driver.pid")
 
 
 class RunError(AleaError):
@@ -134,45 +136,59 @@ class RunFolder:
         return self.holder(DRIVER_LOCK) if found is None else found
 
     def holder(self, lock: str) -> int | None:
-        """The process that holds a lock; None if nobody does."""
-        try:
-            with open(self.path / lock, "r+") as file:
-                if not _locked(file, 1):
-                    return int(file.read().strip() or 0)
-        except OSError:
-            return None
-        return None
+        """Return the process that holds a lock of the run; None if none does."""
+        return holder_of(self.path / lock)
 
     @contextlib.contextmanager
     def held(self, lock: str = RUN_LOCK) -> Iterator[None]:
-        """Makes this process the only one that trains the run; the hold ends with the process, however it ends.
+        """Make this process the only one that trains the run; the hold ends with the process, however it ends.
 
         Where a driver has others train, it holds a lock of its own, for as long as it lives.
         """
-        with open(self.path / lock, "a+") as file:
-            if not _locked(file, _LOCK_TRIES):
-                file.seek(0)
-                raise RunError(
-                    f"run {self.name!r} is being trained by process {file.read().strip() or '?'} already; "
-                    f"stop it first: alea runs stop {self.name}"
-                )
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+
+        def taken(pid: int) -> str:
+            by = f"run {self.name!r} is being trained by process {pid} already"
+            return f"{by}; stop it first: alea runs stop {self.name}"
+
+        with hold(self.path / lock, taken):
             if lock == DRIVER_LOCK or self.holder(DRIVER_LOCK) is None:  # or else it may have been asked for meanwhile
                 self.stop_file.unlink(missing_ok=True)
             yield
 
 
-def _locked(file: IO[str], tries: int) -> bool:
-    """Whether the lock is ours now. Somebody who only asks for the owner has it for a moment: worth another try."""
-    for attempt in range(tries):
-        if attempt:
-            time.sleep(0.02)
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    return False
+@contextlib.contextmanager
+def hold(lock: Path, taken: Callable[[int], str]) -> Iterator[None]:
+    """Hold a lock file; raise `RunError` with what `taken` makes of the process that holds it already.
+
+    The process is named in a file beside the lock, because Windows lets no other process read a locked file.
+    """
+    try:  # `holder_of` takes it for a moment: worth another try
+        with FileLock(lock, timeout=_LOCK_SECONDS, poll_interval=0.02):
+            lock.with_suffix(".pid").write_text(str(os.getpid()))
+            yield
+    except Timeout:
+        raise RunError(taken(_pid(lock))) from None
+
+
+def holder_of(lock: Path) -> int | None:
+    """Return the process that holds a lock file; None if none does."""
+    if not lock.exists():
+        return None
+    try:
+        with FileLock(lock, timeout=0):
+            return None
+    except Timeout:
+        return _pid(lock)
+    except OSError:
+        return None
+
+
+def _pid(lock: Path) -> int:
+    """Return the process that is named beside a lock; 0 where it has not yet written its number."""
+    try:
+        return int(lock.with_suffix(".pid").read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def new_run(root: Path, name: str | None, stem: str) -> RunFolder:

@@ -9,13 +9,14 @@ each and nobody sees half of one. Knows folders; neither games nor how a network
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from aleazero.core.errors import UnknownName
 from aleazero.core.files import replace_file
@@ -53,7 +54,7 @@ class Shelf:
         try:
             write(fresh)
             (fresh / "match.json").write_text(json.dumps(dict(match)) + "\n")
-            with self._alone():
+            with FileLock(self._place / "lock"):  # one process at a time, and one thread
                 version = max(self.versions, default=0) + 1
                 better = self._better(match)
                 fresh.rename(self._place / str(version))
@@ -62,13 +63,6 @@ class Shelf:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         return version
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One process at a time, and one thread; the lock goes with whoever has it."""
-        with open(self._place / "lock", "ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
 
     def _better(self, match: Mapping[str, Any]) -> bool:
         before = self.champion

@@ -45,7 +45,7 @@ def main(folder: str) -> int:
         assert json.loads(examined.stdout)["failed"] == 0
         assert typo.returncode == 2
         assert "did you mean 'tictactoe'" in typo.stderr
-        assert "pip install 'aleazero[web]'" in web.stderr, web.stdout + web.stderr
+        assert "pip install 'aleazero[play]'" in web.stderr, web.stdout + web.stderr
         with zipfile.ZipFile(wheel) as archive:
             page = "aleazero/web/static/index.html" in archive.namelist()
         assert page or not shutil.which("npm"), "the page of alea web is not in the wheel"

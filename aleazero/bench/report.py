@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from aleazero.bench.cases import BenchError
 from aleazero.bench.measure import Size, in_words
 from aleazero.bench.memory import GB
+from aleazero.core.errors import MissingExtra
 from aleazero.core.files import replace_file
-from aleazero.observe.plot import Curve, Panel
+from aleazero.observe.plot import Curve, Panel, write_svg
 from aleazero.observe.png import write_png
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-JSON_NAME, PNG_NAME = "bench.json", "bench.png"
+JSON_NAME, PNG_NAME, SVG_NAME = "bench.json", "bench.png", "bench.svg"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,14 +144,22 @@ class Report:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(folder / JSON_NAME, (strict_json(self.as_json(), indent=2) + "\n").encode())
-            write_png(folder / PNG_NAME, self.panels(), f"{self.kind} of {self.game}")
+            self._draw(folder)
         except OSError as error:
             raise BenchError(f"the results could not be written to {folder}: {error}; name another --out") from error
+
+    def _draw(self, folder: Path) -> None:
+        """Draw the curves: as a PNG, or as an SVG where Pillow is not installed."""
+        title = f"{self.kind} of {self.game}"
+        try:
+            write_png(folder / PNG_NAME, self.panels(), title)
+        except MissingExtra:
+            write_svg(folder / SVG_NAME, self.panels(), title)
 
 
 def refuse_to_overwrite(folder: Path, *, force: bool) -> None:
     """Raises where there are results already and nobody says that they may go."""
-    taken = [name for name in (JSON_NAME, PNG_NAME) if (folder / name).exists()]
+    taken = [name for name in (JSON_NAME, PNG_NAME, SVG_NAME) if (folder / name).exists()]
     if taken and not force:
         raise BenchError(f"{folder} holds {' and '.join(taken)} already: name another --out, or give --force")
 

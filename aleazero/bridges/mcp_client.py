@@ -22,7 +22,7 @@ try:
     from mcp.client.stdio import StdioServerParameters
     from mcp.client.streamable_http import streamable_http_client
 except ImportError as missing:
-    raise MissingExtra("a game over MCP", "mcp", "mcp") from missing
+    raise MissingExtra("a game over MCP", "mcp", "balatro") from missing
 
 T = TypeVar("T")
 SECONDS = 30.0  # that a call may take

@@ -15,7 +15,7 @@ def jit(function: F) -> F:
     try:
         import numba
     except ImportError:
-        raise MissingExtra("alpha-beta", "numba", "solvers") from None
+        raise MissingExtra("alpha-beta", "numba", "play") from None
 
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled

@@ -56,7 +56,7 @@ def mcp(
         raise ConfigError(f"bench is {bench}; it must not be negative")
     for package in ("mcp", "uvicorn"):
         if importlib.util.find_spec(package) is None:
-            raise MissingExtra("alea mcp", package, "mcp")
+            raise MissingExtra("alea mcp", package, "balatro")
     from aleazero.bridges import mcp_server
 
     table: Table | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -55,6 +56,6 @@ def compute_on(device: str) -> None:
 
 def need_redis() -> None:
     """Says what to install where a run on many machines cannot be had."""
-    for package in ("redis", "msgpack", "zstandard"):
+    for package in ("redis", "msgpack", "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"):
         if importlib.util.find_spec(package) is None:
-            raise MissingExtra("a run on many machines", package, "redis")
+            raise MissingExtra("a run on many machines", package, "cluster")

@@ -89,7 +89,7 @@ def train(
     ] = "standard",
     config: Annotated[Path | None, Parameter(help="Settings, as TOML (or YAML).")] = None,
     sets: Sets = None,
-    flags: Flags = Flags(),  # noqa: B008 - frozen
+    flags: Flags = Flags(),
     name: Annotated[str | None, Parameter(help="The run's name.")] = None,
     runs: Runs = None,
     seconds: Seconds = None,

@@ -15,7 +15,7 @@ def web(host: str, port: int, run: list[Path] | None, token: str | None, warm: b
     """Serves the page until it is interrupted."""
     for package in ("fastapi", "uvicorn", "websockets"):
         if importlib.util.find_spec(package) is None:
-            raise MissingExtra("alea web", package, "web")
+            raise MissingExtra("alea web", package, "play")
     from aleazero.web.app import STATIC, UNBUILT
     from aleazero.web.room import still_thinking
     from aleazero.web.serve import serve

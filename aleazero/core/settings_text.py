@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 import json
 import math
 import re
@@ -19,8 +18,6 @@ import tomllib
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin
-
-from aleazero.core.errors import MissingExtra
 
 BOOLS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 SCALARS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
@@ -216,10 +213,8 @@ def read_toml(text: str) -> Any:
 
 def read_yaml(text: str) -> Any:
     """What a YAML document holds, an empty one being an empty table; ValueError with the line where it is none."""
-    try:
-        yaml = importlib.import_module("yaml")
-    except ImportError:
-        raise MissingExtra("YAML config files", "pyyaml", "yaml") from None
+    import yaml  # the core itself needs JAX and NumPy alone
+
     # PyYAML takes 1e-3 and 1.5e3 for texts, because YAML 1.1 wants both a point and a sign.
     loader: Any = type("Loader", (yaml.SafeLoader,), {})
     number = re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$")

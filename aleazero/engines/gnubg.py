@@ -226,7 +226,7 @@ def _library() -> Any:
     try:
         return importlib.import_module("gnubg_nn")
     except ImportError as error:
-        raise MissingExtra("GNU Backgammon", "gnubg-nn", "engines") from error
+        raise MissingExtra("GNU Backgammon", "gnubg-nn", "gnubg") from error
 
 
 def _scored(board: list[list[int]], dice: list[int]) -> list[tuple[str, float]]:

@@ -22,7 +22,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ImportError as error:
-    raise MissingExtra("gym:NAME", "gymnasium", "gym") from error
+    raise MissingExtra("gym:NAME", "gymnasium", "games") from error
 
 MAX_PLIES = 10_000  # of environments that name no limit
 _RESEED = -1  # in a log: a seed follows

@@ -75,7 +75,7 @@ class PgxGame(Game):
         try:
             import pgx
         except ImportError as error:
-            raise MissingExtra(f"game 'pgx:{name}'", "pgx", "pgx") from error
+            raise MissingExtra(f"game 'pgx:{name}'", "pgx", "games") from error
         self.env = pgx.make(name)
         self.facts = FACTS[name]
         first = jax.eval_shape(self.env.init, jax.random.key(0))  # nothing is compiled to learn a shape

@@ -34,7 +34,7 @@ class Bolt:
             import neo4j
             from neo4j import exceptions
         except ImportError as error:
-            raise MissingExtra(f"the joker graph on {url.partition('://')[0]}://", "neo4j", "graph") from error
+            raise MissingExtra(f"the joker graph on {url.partition('://')[0]}://", "neo4j", "balatro") from error
         try:
             parts = urlsplit(url)
             port = parts.port

@@ -93,7 +93,7 @@ class Embedded:
         try:
             import ladybug
         except ImportError as error:
-            raise MissingExtra("the joker graph's database", "ladybug", "graph") from error
+            raise MissingExtra("the joker graph's database", "ladybug", "balatro") from error
         self.name = str(file) if file else MEMORY
         self._file, self._module = file, ladybug
         self._database: Any = None

@@ -325,7 +325,7 @@ def export_onnx(
     try:
         import onnx
     except ImportError as error:
-        raise MissingExtra("ONNX export", "onnx", "onnx") from error
+        raise MissingExtra("ONNX export", "onnx", "export") from error
     observation = jax.ShapeDtypeStruct((*jax.export.symbolic_shape("N"), *observation_shape), jnp.float32)
     try:
         closed, types = jax.make_jaxpr(function, return_shape=True)(observation)

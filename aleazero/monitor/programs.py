@@ -27,7 +27,7 @@ PORTS = {"prometheus": 9090, "grafana": 3000, "mlflow": 5000}
 HOW_TO_GET = {
     "prometheus": "apt-get install prometheus, or https://prometheus.io/download",
     "grafana": "https://grafana.com/docs/grafana/latest/setup-grafana/installation",
-    "mlflow": "pip install mlflow==3.17.2 (the page; recording needs only aleazero[mlflow])",
+    "mlflow": "pip install mlflow (the page; recording needs only aleazero[track])",
 }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -19,9 +18,10 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
+
+from filelock import BaseFileLock, FileLock
 
 from aleazero.core.errors import AleaError, MissingExtra
 from aleazero.core.files import replace_file
@@ -61,12 +61,9 @@ def up(desk: Desk, ports: dict[str, int] | None = None) -> list[Service]:
         return _up(desk, wanted)
 
 
-@contextlib.contextmanager
-def _alone(desk: Desk) -> Iterator[None]:
-    """One at a time: of two that start the same program, one would be forgotten."""
-    with open(desk.folder / "monitor.lock", "ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _alone(desk: Desk) -> BaseFileLock:
+    """Return the lock that keeps two processes from starting the same program, of which one would be forgotten."""
+    return FileLock(desk.folder / "monitor.lock")
 
 
 def _up(desk: Desk, wanted: dict[str, int]) -> list[Service]:
@@ -208,4 +205,4 @@ def _psutil() -> Any:
     try:
         return import_module("psutil")
     except ImportError as error:
-        raise MissingExtra("alea monitor", "psutil", "monitor") from error
+        raise MissingExtra("alea monitor", "psutil", "track") from error

@@ -37,7 +37,7 @@ class HardwareSampler:
         try:
             probe = Probe()
         except ImportError:
-            _log.info("CPU and memory are not sampled: psutil is not installed (pip install 'aleazero[monitor]')")
+            _log.info("CPU and memory are not sampled: psutil is not installed (pip install 'aleazero[track]')")
             return
         self._thread = threading.Thread(target=self._sample, args=(probe,), name="hardware", daemon=True)
         self._thread.start()

@@ -32,7 +32,7 @@ def need_mlflow() -> None:
     """Says what to install where MLflow is not there; imports nothing."""
     for module, package in (("mlflow", "mlflow-skinny"), ("sqlalchemy", "sqlalchemy"), ("alembic", "alembic")):
         if find_spec(module) is None:
-            raise MissingExtra("MLflow", package, "mlflow")
+            raise MissingExtra("MLflow", package, "track")
 
 
 def local_uri(root: Path) -> str:

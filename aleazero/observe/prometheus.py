@@ -28,7 +28,7 @@ class PrometheusSink:
             self._client = import_module("prometheus_client")
             self._families = import_module("prometheus_client.core")
         except ImportError as error:
-            raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor") from error
+            raise MissingExtra("metrics for Prometheus", "prometheus-client", "track") from error
         self._prefix = prefix
         self._turn = threading.Lock()
         self._newest: dict[str, collections.OrderedDict[Series, float]] = {

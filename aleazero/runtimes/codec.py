@@ -13,18 +13,23 @@ import dataclasses
 import hashlib
 import hmac
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import msgpack
 import numpy as np
-import zstandard
 
 from aleazero.core.errors import AleaError
 from aleazero.core.records import Weights
 from aleazero.export import ExportError, weights_from_bytes, weights_to_bytes
 from aleazero.runtimes.protocol import PROTOCOL
 from aleazero.runtimes.slabs import BadSlab, Field, Reason, Slab, SlabSchema, check_contents, count_games, in_order
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 _SLAB = struct.Struct("<4sHH")  # magic, protocol, bytes of header
 _SLAB_MAGIC = b"aleS"
@@ -66,7 +71,7 @@ def pack_slab(envelope: Envelope, slab: Slab, secret: bytes) -> bytes:
         raise ValueError(f"the header has {len(header)} bytes, more than {_MAX_HEADER}: names are too long")
     fields = in_order([Field(n, array.dtype.newbyteorder("<").str, array.shape) for n, array in slab.items()])
     raw = b"".join(slab[field.name].astype(field.dtype, copy=False).tobytes() for field in fields)
-    body = zstandard.ZstdCompressor(level=_LEVEL).compress(raw)
+    body = zstd.compress(raw, _LEVEL)
     data = _SLAB.pack(_SLAB_MAGIC, PROTOCOL, len(header)) + header + body
     return data + hmac.digest(secret, data, "sha256")
 
@@ -147,16 +152,21 @@ def _check_envelope(envelope: Envelope, schema: SlabSchema, run: str, newest_ver
 
 
 def _arrays(body: memoryview, schema: SlabSchema) -> dict[str, np.ndarray]:
-    """The frame unpacked. zstandard's own limit does not hold where a frame declares its size: that is read first."""
+    """Unpack the frame; one that declares another size than the schema's is refused before it is unpacked."""
+    frame = zstd.ZstdDecompressor()
     try:
-        declared = zstandard.frame_content_size(body)
+        declared = zstd.get_frame_info(body).decompressed_size
         if declared != schema.nbytes:
-            known = f"would unpack to {declared if declared >= 0 else 'an unknown number of'} bytes"
-            reason: Reason = "shape" if 0 <= declared < schema.nbytes else "bomb"
+            known = f"would unpack to {'an unknown number of' if declared is None else declared} bytes"
+            reason: Reason = "shape" if declared is not None and declared < schema.nbytes else "bomb"
             raise BadSlab(reason, f"{known}; slabs of this run have {schema.nbytes}")
-        raw = zstandard.ZstdDecompressor().decompress(body, allow_extra_data=False)
-    except zstandard.ZstdError as error:
+        raw = frame.decompress(body, max_length=schema.nbytes + 1)
+    except zstd.ZstdError as error:
         raise BadSlab("malformed", f"cannot be unpacked: {error}") from None
+    if not frame.eof or frame.unused_data:
+        raise BadSlab(
+            "malformed", f"cannot be unpacked: {'bytes follow' if frame.eof else 'the end is missing from'} it"
+        )
     if len(raw) != schema.nbytes:
         raise BadSlab("shape", f"unpacks to {len(raw)} bytes, and says {schema.nbytes}")
     slab, at = {}, 0

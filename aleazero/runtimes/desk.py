@@ -46,7 +46,7 @@ TENSORBOARD_VARIABLE = "TENSORBOARD_LOG_DIR"  # where set, every run has a folde
 def need_extras(settings: ObserveConfig) -> None:
     """Says what the sinks asked for do not have, before a run is made."""
     if settings.prometheus and find_spec("prometheus_client") is None:
-        raise MissingExtra("metrics for Prometheus", "prometheus-client", "monitor")
+        raise MissingExtra("metrics for Prometheus", "prometheus-client", "track")
     if settings.prometheus:
         Endpoint({}, 0, settings.metrics_bind).close()  # an address that is not ours is said before there is a run
     if settings.mlflow:
@@ -63,7 +63,7 @@ def need_extras(settings: ObserveConfig) -> None:
 def need_ray() -> None:
     """Says what has to be installed for a run on Ray."""
     if find_spec("ray") is None:
-        raise MissingExtra("a run on Ray", "ray", "ray")
+        raise MissingExtra("a run on Ray", "ray", "cluster")
 
 
 def need_rllib() -> None:

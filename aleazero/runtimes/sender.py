@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
+
+from filelock import BaseFileLock, FileLock
 
 from aleazero.observe.follow import EVERY_SECONDS, PATIENCE_SECONDS, Backend, Follower
 from aleazero.observe.logs import configure_logging
@@ -126,12 +126,9 @@ class Sender:
             )
 
 
-@contextlib.contextmanager
-def alone(order: Order) -> Iterator[None]:
-    """One sender of a run and a service at a time: that of a run that was killed may still be at work."""
-    with open(order.state_file.with_suffix(".lock"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def alone(order: Order) -> BaseFileLock:
+    """Return the lock of a run's sender to a service: that of a run that was killed may still be at work."""
+    return FileLock(order.state_file.with_suffix(".lock"))
 
 
 def send_rest(order: Order, seconds: float) -> bool:

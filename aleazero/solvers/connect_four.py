@@ -211,7 +211,7 @@ def _compile_once() -> None:
     try:
         import numba
     except ImportError:
-        logger.warning("Numba is not installed, so the solver is slow: pip install 'aleazero[solvers]'")
+        logger.warning("Numba is not installed, so the solver is slow: pip install 'aleazero[play]'")
         return
     # Numba looks a callee up by its global name when it compiles the caller, hence the rebinding.
     for function in (playable, winning_squares, _count_bits, _slot, _recall, _remember, _order, _reaches):

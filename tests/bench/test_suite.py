@@ -284,6 +284,13 @@ def test_results_say_which_commit_they_are_of(tmp_path: Path, monkeypatch: pytes
     assert (asked[0] / "bench" / "suite.py").is_file()
 
 
+def test_without_pillow_the_picture_is_an_svg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    size = Size(4, {"ours": Rate("steps", 3.0, 2.0, 4.0, True, 7, 0.0)}, memory=memory.Memory(1, 1, "device"))
+    Report("game-env", "pig", "", "", "cpu", {}, {}, "", [size], size).write(tmp_path / "here", force=False)
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"bench.json", "bench.svg"}
+
+
 def test_results_are_not_overwritten_unasked(tmp_path: Path) -> None:
     size = Size(4, {"ours": Rate("steps", 3.0, 2.0, math.inf, True, 7, 0.0)}, memory=memory.Memory(1, 1, "device"))
     report = Report("game-env", "pig", "", "", "cpu", {}, {}, "", [size, Size(8, problem="too large")], size)

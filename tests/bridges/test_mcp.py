@@ -311,7 +311,7 @@ def test_a_missing_package_is_said_with_how_to_install_it(
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
     assert run(["mcp", "balatro"]) == 1
-    assert "pip install 'aleazero[mcp]'" in capsys.readouterr().err
+    assert "pip install 'aleazero[balatro]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -334,7 +334,7 @@ def test_who_judges_luck(monkeypatch: pytest.MonkeyPatch) -> None:
 
     class Missing(Pretended):
         def __init__(self, processes: int) -> None:
-            raise MissingExtra("GNU Backgammon", "gnubg-nn", "engines")
+            raise MissingExtra("GNU Backgammon", "gnubg-nn", "gnubg")
 
     monkeypatch.setattr(engine_players, "GnubgJudge", Missing)
     assert judge("auto", backgammon, network, someone) == network.after_rolls

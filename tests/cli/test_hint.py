@@ -174,7 +174,7 @@ def test_gnubg_judges_no_half_turn(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_gnubg_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gnubg_nn", None)
     assert run(["hint", "backgammon", "--xgid", OPENING.format(1, 31), "--player", "gnubg:ply=0"]) == 1
-    assert "pip install 'aleazero[engines]'" in capsys.readouterr().err
+    assert "pip install 'aleazero[gnubg]'" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("aleazero.engines.gnubg_program.DEBIAN_PLACE", tmp_path / "gnubg")
     assert run(["hint", "backgammon", "--xgid", OPENING.format(1, 31), "--player", "gnubg:engine=debian"]) == 1

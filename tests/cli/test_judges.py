@@ -96,7 +96,7 @@ def test_gnubg_is_an_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     with pytest.raises(MissingExtra):
         judges.make_judge("gnubg", GAME, 0, None)
     assert run(["rate", "backgammon", "--player", "random", "--positions", "2"]) == 1
-    assert "pip install 'aleazero[engines]'" in capsys.readouterr().err
+    assert "pip install 'aleazero[gnubg]'" in capsys.readouterr().err
 
 
 # ---- alea rate

@@ -98,4 +98,4 @@ def test_misuse_exits_with_2(arguments: list[str], said: str, capsys: pytest.Cap
 def test_no_gnubg_here(player: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(__import__("sys").modules, "gnubg_nn", None)
     assert run(["openings", "backgammon", "--player", player, "--beside", "gnubg:ply=0"]) == 1
-    assert "pip install 'aleazero[engines]'" in capsys.readouterr().err
+    assert "pip install 'aleazero[gnubg]'" in capsys.readouterr().err

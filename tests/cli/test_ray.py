@@ -257,4 +257,4 @@ def test_without_ray_it_says_how_to_install_it(
     monkeypatch.setattr("aleazero.runtimes.desk.find_spec", lambda name: None)
     for words in (["ray", "head"], ["train", "tictactoe", "--runtime", "ray", "--runs", str(tmp_path)]):
         assert run(words) == 1
-        assert "pip install 'aleazero[ray]'" in capsys.readouterr().err
+        assert "pip install 'aleazero[cluster]'" in capsys.readouterr().err

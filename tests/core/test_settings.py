@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aleazero.core.errors import ConfigError, MissingExtra
+from aleazero.core.errors import ConfigError
 from aleazero.core.settings import (
     Layer,
     build,
@@ -507,17 +507,6 @@ def test_a_yaml_file_is_a_layer(tmp_path: Path, suffix: str) -> None:
     assert config == Config(seed=1000, opponent=None, hidden=(1, 2), learn=Learn(learning_rate=1e-4, clip=25.0))
     path.write_text("# nothing\n")
     assert load_file(path).values == {}
-
-
-def test_yaml_is_loaded_only_for_yaml_files_and_its_absence_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "config.toml").write_text("seed = 1\n")
-    (tmp_path / "config.yaml").write_text("seed: 1\n")
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    assert load_file(tmp_path / "config.toml").values == {"seed": 1}
-    with pytest.raises(MissingExtra, match=r"YAML config files needs pyyaml.*aleazero\[yaml\]"):
-        load_file(tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def test_dashboards_survive_the_typed_sdk() -> None:
 
     for name, text in dashboard_files().items():
         typed = models.Dashboard.from_json(json.loads(text))
+        assert typed.schema_version == models.Dashboard().schema_version, f"{name}: the SDK is of another schema"
         again = json.loads(json.dumps(typed, cls=encoder.JSONEncoder))
         contained(json.loads(text), again, name)
 

@@ -1,49 +1,33 @@
-"""Pictures taken apart again: a valid file, curves where they belong, letters that can be told apart."""
+"""Pictures taken apart again: a valid file, curves and labels where they belong."""
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import math
-import string
-import struct
-import zlib
+import sys
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
+from PIL import Image
 
+from aleazero.core.errors import MissingExtra
 from aleazero.observe.plot import COLOURS, Curve, Panel
-from aleazero.observe.png import Canvas, _letter, encode, png, write_png
+from aleazero.observe.png import png, write_png
 
 
 def decode(data: bytes) -> np.ndarray:
-    """`[height, width, 3]` of a PNG without filters, every checksum verified."""
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, parts, names = 8, {}, []
-    while at < len(data):
-        (size,), kind = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
-        body = data[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size]) == (zlib.crc32(kind + body),)
-        names.append(kind)
-        parts[kind] = body
-        at += 12 + size
-    assert names == [b"IHDR", b"IDAT", b"IEND"]
-    width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", parts[b"IHDR"])
-    assert (depth, colour, rest) == (8, 2, [0, 0, 0])
-    rows = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, 1 + 3 * width)
-    assert not rows[:, 0].any()
-    return rows[:, 1:].reshape(height, width, 3)
+    """Return the pixels `[height, width, 3]`."""
+    image = Image.open(io.BytesIO(data))
+    assert image.format == "PNG"
+    return np.asarray(image.convert("RGB"))
 
 
 def places(pixels: np.ndarray, colour: str) -> np.ndarray:
     """`[n, 2]`: where a colour stands, row and column."""
     wanted = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     return np.argwhere((pixels == wanted).all(-1))
-
-
-def test_pixels_come_back() -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
-    assert np.array_equal(decode(encode(pixels)), pixels)
 
 
 def test_a_rising_curve_rises(tmp_path: Path) -> None:
@@ -78,42 +62,22 @@ def test_intervals_are_shaded_and_what_cannot_be_drawn_is_left_out() -> None:
     assert not len(places(decode(png([Panel("", "", "", [])])), COLOURS[0]))
 
 
-def test_letters_can_be_told_apart() -> None:
-    known = string.ascii_letters + string.digits + ".,:;()/%_<>'#+-= "
-    drawn = {letter: _letter(letter).tobytes() for letter in known}
-    assert len(set(drawn.values())) == len(known)
-    assert _letter("é").tobytes() == _letter("~").tobytes() not in drawn.values()
-    assert not _letter(" ").any()
+def test_labels_are_written_where_they_belong() -> None:
+    def ink(**labels: str) -> np.ndarray:
+        plain = Panel("", "", "", [Curve("", [1, 2], [1, 2])])
+        return np.argwhere(decode(png([dataclasses.replace(plain, **labels)])) != decode(png([plain])))
+
+    up, across = ink(y_label="a label of y"), ink(x_label="a label of x")
+    assert np.ptp(up[:, 0]) > 3 * np.ptp(up[:, 1]) > 0, "turned"
+    assert np.ptp(across[:, 1]) > 3 * np.ptp(across[:, 0]) > 0
+    assert up[:, 1].max() < across[:, 1].min()
+    assert across[:, 0].min() > up[:, 0].max()
 
 
-def test_words_turn_and_keep_to_their_anchor() -> None:
-    def box(**how: object) -> tuple[int, int, int, int]:
-        canvas = Canvas(300, 300)
-        canvas.text("HHH", 150, 150, (0, 0, 0), **how)  # type: ignore[arg-type]
-        rows, columns = np.nonzero((canvas.pixels == 0).all(-1))
-        return rows.min(), rows.max(), columns.min(), columns.max()
-
-    top, bottom, left, right = box()
-    assert (left, bottom, bottom - top) == (150, 149, 13)
-    assert box(anchor=1.0)[3] < 150 <= right
-    middle = box(anchor=0.5)
-    assert abs((middle[2] + middle[3]) / 2 - 149) < 3
-    top, bottom, left, right = box(turned=True)
-    assert (right, right - left) == (149, 13)
-    assert bottom < 150
-
-
-@given(
-    st.tuples(*[st.floats(-500, 500)] * 4),
-    st.floats(1, 20),
-)
-@settings(max_examples=30)
-def test_drawing_never_leaves_the_sheet(ends: tuple[float, ...], width: float) -> None:
-    canvas = Canvas(40, 30)
-    canvas.line(ends[:2], ends[2:], (0, 0, 0), width)  # type: ignore[arg-type]
-    canvas.text("word", *ends[:2], (9, 9, 9))
-    canvas.band(sorted(ends[:2]), [ends[2]] * 2, [ends[3]] * 2, (5, 5, 5))
-    assert canvas.pixels.shape == (30, 40, 3)
+def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(MissingExtra, match=r"a picture as PNG needs pillow.*aleazero\[track\]"):
+        png([])
 
 
 def test_the_same_panels_give_the_same_bytes() -> None:

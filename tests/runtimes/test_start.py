@@ -283,4 +283,4 @@ def test_the_logger_is_left_as_it_was(copy: RunFolder) -> None:
     before = (list(logger.handlers), logger.level, logger.propagate)
     resume("it", copy.path.parent, quiet=True)
     assert (list(logger.handlers), logger.level, logger.propagate) == before
-    assert str(os.getpid()) in (copy.path / "run.lock").read_text()
+    assert str(os.getpid()) in (copy.path / "run.pid").read_text()

@@ -18,7 +18,7 @@ from typing import Any
 import ray
 from ray import exceptions
 
-from aleazero.runs import DRIVER_LOCK, RUN_LOCK
+from aleazero.runs import LOCK_FILES
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ EVERY_SECONDS = 1.0
 FLAGS = ("stop", "paused")  # made by whoever is at the driver's machine
 DRIVER_LOG = "driver.log"
 LAST_LEARNER = "ray-learner"  # the number of the run's newest one
-_SKIPPED = (RUN_LOCK, DRIVER_LOCK, *FLAGS, "ray-desk.json", "ray-crew", DRIVER_LOG, LAST_LEARNER)
+_SKIPPED = (*LOCK_FILES, *FLAGS, "ray-desk.json", "ray-crew", DRIVER_LOG, LAST_LEARNER)
 _CALL_SECONDS = 120.0
 
 Stamp = tuple[int, int, int]  # inode, size, when it was changed in ns

@@ -13,19 +13,20 @@ import base64
 import binascii
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock
+
 from aleazero.core.errors import AleaError
 from aleazero.core.files import replace_file
 
+LEAST_VERSION = (7, 0)  # of Redis: the first with permissions by key
 HEAD = "head"  # the name of the user who may do everything in a run
 HEAD_CATEGORIES = ("+@read", "+@write", "+@stream", "+@transaction", "-@dangerous")
 HEAD_COMMANDS = (
@@ -244,27 +245,21 @@ class Keyring:
     def _changing(self) -> Iterator[None]:
         """Changes the file as it is now: a head and commands may do so at the same time."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with open(os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with FileLock(self._path.with_suffix(".lock"), mode=0o600):
             self._tokens = self._read()
             yield
             texts = {name: token.text for name, token in self._tokens.items()}
             write_private(self._path, json.dumps(texts, indent=2) + "\n")
 
 
-def rules(token: Token, *, key_permissions: bool) -> list[str]:
-    """What `ACL SETUSER` is told of a token's user.
-
-    Without `key_permissions` (before Redis 7) a worker's keys cannot be marked as for reading alone. It is then kept
-    from writing what it should not by its commands: XADD, the only one that writes, refuses keys that hold a string.
-    """
+def rules(token: Token) -> list[str]:
+    """Return the rules of a token's user, as `ACL SETUSER` takes them."""
     keys = Keys(token.run)
     known = ["reset", "on", f"#{hashlib.sha256(token.password.encode()).hexdigest()}", "resetchannels", "-@all"]
     if token.is_head:
         return [*known, f"~{keys.everything}", *HEAD_CATEGORIES, *HEAD_COMMANDS]
-    read, write = ("%R~", "%W~") if key_permissions else ("~", "~")
-    allowed = [f"{read}{key}" for key in (keys.public("*"), keys.orders(token.name))]
-    allowed += [f"{write}{key}" for key in (keys.slabs(token.name), keys.beat(token.name))]
+    allowed = [f"%R~{key}" for key in (keys.public("*"), keys.orders(token.name))]
+    allowed += [f"%W~{key}" for key in (keys.slabs(token.name), keys.beat(token.name))]
     return [*known, *allowed, *WORKER_COMMANDS]
 
 

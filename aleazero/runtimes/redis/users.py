@@ -9,17 +9,21 @@ from typing import Any
 import redis
 from redis.exceptions import ResponseError
 
-from aleazero.runtimes.redis.access import DEFAULT_RULES, HEAD, AccessError, Keys, Token, rules
+from aleazero.runtimes.redis.access import DEFAULT_RULES, HEAD, LEAST_VERSION, AccessError, Keys, Token, rules
 from aleazero.runtimes.redis.link import Link
 
 
 def admit(link: Link, token: Token) -> None:
-    """Makes the token's user, as the head, or gives it the rules of today; it lasts as long as the server's files."""
+    """Make the token's user, as the head, or bring its rules up to date; it lasts as long as the server's files."""
 
     def do(client: redis.Redis) -> None:
         info: Any = client.info("server")
-        current = int(str(info["redis_version"]).split(".")[0]) >= 7
-        client.execute_command("ACL SETUSER", token.user, *rules(token, key_permissions=current))
+        if int(str(info["redis_version"]).split(".")[0]) < LEAST_VERSION[0]:
+            raise AccessError(
+                f"Redis at {link.where} has version {info['redis_version']}, whose users cannot have permissions by "
+                "key: version 7.0 or newer is needed"
+            )
+        client.execute_command("ACL SETUSER", token.user, *rules(token))
         _save(client)
 
     link.call(do, writes=False)  # users are no data: they can be made where memory is full

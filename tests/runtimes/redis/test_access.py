@@ -252,7 +252,7 @@ def test_a_keyring_remembers_and_forgets(tmp_path: Path) -> None:
 
 
 def test_rules_name_what_is_allowed_and_nothing_more() -> None:
-    worker = rules(Token.new("home", "laptop"), key_permissions=True)
+    worker = rules(Token.new("home", "laptop"))
     assert [rule for rule in worker if rule.startswith("+")] == ["+ping", "+get", "+xadd", "+multi", "+exec"]
     assert not any(rule in ("~*", "allkeys", "nopass", "+@all", "allchannels") for rule in worker)
 

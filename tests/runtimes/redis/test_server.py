@@ -215,12 +215,27 @@ def test_tls_with_a_certificate_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_older_server_first_on_the_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wheel's own stands first in an activated environment."""
+@pytest.mark.parametrize(
+    ("redis_version", "valkey_version", "taken"),
+    [("6.2.14", "7.2.5", "valkey-server"), ("99.1.0", "98.9.9", "redis-server"), ("98.9", "98.10", "valkey-server")],
+)
+def test_the_newest_installed_server_is_taken(
+    redis_version: str, valkey_version: str, taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, version in (("redis-server", redis_version), ("valkey-server", valkey_version)):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{name} v={version} sha=0'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    assert find_program().path == tmp_path / taken
+    assert not find_program().bundled
+
+
+def test_installed_servers_that_are_too_old_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "redis-server"
     old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
     old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    found = find_program()
-    assert not found.bundled
-    assert found.version >= (7, 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program().bundled
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ServerError, match=r"redis-server has version 6\.2\.14; version 7\.0 or newer is needed"):
+        find_program()
