@@ -1,21 +1,38 @@
-# What a fresh machine needs: Python 3.11 or newer, git, make and gcc. Everything else is installed into .venv.
-PYTHON ?= python3
+# What a fresh machine needs: Python 3.11 or newer with venv, git and make. Everything else is installed into .venv,
+# in the exact versions of constraints.txt, each checked by its hash.
+PYTHON ?= $(shell sh scripts/newest_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
 
-.PHONY: setup web programs train test lint wheel mutants bench-check bench-floors clean
+.PHONY: train setup web programs lock test lint wheel lowest mutants bench-check bench-floors clean
 
-PAGE := aleazero/web/static/index.html
+# ---- installing
 
-setup: $(STAMP) $(PAGE)
+# Installs the first sections of constraints.txt, up to the one that is named, and the package itself.
+define install
+	awk '/^# $(1)$$/ {exit} 1' constraints.txt >$(VENV)/wanted.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $(VENV)/wanted.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+endef
 
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "Python 3.11 or newer is needed; set PYTHON=... to one"; exit 1; }
+$(VENV)/.core: pyproject.toml constraints.txt
+	@[ -n "$(PYTHON)" ]
+	@echo "installing what training needs into $(VENV): about 730 MB"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	$(call install,setup)
+
+$(VENV)/.setup: $(VENV)/.core
+	@echo "installing every extra but RLlib's, and what developers use: about 1.6 GB more"
+	$(call install,test)
+
+$(VENV)/.test: $(VENV)/.setup
+	@echo "installing RLlib with PyTorch, GNU Backgammon's networks and W&B for tests: on Linux about 5 GB more"
+	$(call install,end)
+
+# Everything but RLlib, GNU Backgammon's networks and W&B; and the page of `alea web`.
+PAGE := aleazero/web/static/index.html
+setup: $(VENV)/.setup $(PAGE)
 
 # The page of `alea web`, built into the package where npm is present. Not by `npm ci`, which insists on the parts of the
 # build tools for every other platform; versions are those of the lock file all the same, and it is not written.
@@ -35,38 +52,60 @@ programs:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(DEBIAN) >/dev/null; \
 	  else echo "some tests need: sudo apt-get install $(DEBIAN)"; fi
 
-# Ten minutes of backgammon on this machine's CPU: ends with a rating, a plot and the command to play against it.
-train: setup
-	$(BIN)/alea train backgammon --preset quick --device cpu
+# Write constraints.txt anew: the newest versions that pyproject.toml allows, with their hashes.
+lock: $(VENV)/.setup
+	$(BIN)/python scripts/lock.py
 
-lint: setup
+clean:
+	rm -rf $(VENV) $(LOWEST) aleazero/web/static frontend/node_modules build dist \
+	  .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+# ---- training
+
+# Two minutes of backgammon on this machine's CPU: ends with a rating, a plot and the command to play against it.
+train: $(VENV)/.core
+	$(BIN)/alea train backgammon --preset quick --device cpu --seconds 120
+
+# ---- testing
+
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry .
 
-# All tests, on every core; the wheel, installed into an environment of its own; a sample of the mutants; our speed.
-test: programs lint
+# All tests, on every core; the wheel, installed into an environment of its own; the lowest versions that we promise;
+# a sample of the mutants; our speed.
+test: programs $(PAGE) lint
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 	$(MAKE) wheel
+	$(MAKE) lowest
 	$(BIN)/python scripts/mutate.py --sample 5
 	$(MAKE) bench-check
 
-wheel: setup
+wheel: $(VENV)/.setup $(PAGE)
 	rm -rf build dist
 	$(BIN)/python -m build --wheel --outdir dist . >/dev/null
 	$(BIN)/python scripts/smoke_wheel.py dist
 
-mutants: setup
+# A part of the tests on the lowest versions that pyproject.toml allows, on Python 3.11 where it is found.
+LOWEST := .venv-lowest
+$(LOWEST)/.installed: $(VENV)/.setup pyproject.toml
+	$(BIN)/uv venv --quiet --allow-existing --python 3.11 $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[all]' --group test
+	touch $@
+
+lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests/lowest
+
+mutants: $(VENV)/.test
 	$(BIN)/python scripts/mutate.py
 
 # Our speed beside our peers', in about 90 seconds: fails if a ratio is below its floor (aleazero/bench/floors.toml).
-bench-check: setup
+bench-check: $(VENV)/.setup
 	$(BIN)/python -m aleazero.bench.gate
 
 # Records the floors anew; on a quiet machine.
-bench-floors: setup
+bench-floors: $(VENV)/.setup
 	$(BIN)/python -m aleazero.bench.gate --record
-
-clean:
-	rm -rf $(VENV) aleazero/web/static frontend/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

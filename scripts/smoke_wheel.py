@@ -22,9 +22,11 @@ def main(folder: str) -> int:
         environment = Path(scratch) / "env"
         venv.create(environment, with_pip=True)
         binaries = environment / "bin"
-        constraints = Path(__file__).parent.parent / "constraints.txt"
-        pip = [str(binaries / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--constraint", str(constraints), str(wheel)], check=True)
+        core = Path(scratch) / "core.txt"
+        core.write_text((Path(__file__).parent.parent / "constraints.txt").read_text().partition("\n# setup\n")[0])
+        pip = [str(binaries / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*pip, "--require-hashes", "--requirement", str(core)], check=True)
+        subprocess.run([*pip, str(wheel)], check=True)
 
         def alea(*arguments: str) -> subprocess.CompletedProcess[str]:
             command = [str(binaries / "alea"), *arguments]

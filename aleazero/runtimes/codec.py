@@ -164,9 +164,7 @@ def _arrays(body: memoryview, schema: SlabSchema) -> dict[str, np.ndarray]:
     except zstd.ZstdError as error:
         raise BadSlab("malformed", f"cannot be unpacked: {error}") from None
     if not frame.eof or frame.unused_data:
-        raise BadSlab(
-            "malformed", f"cannot be unpacked: {'bytes follow' if frame.eof else 'the end is missing from'} it"
-        )
+        raise BadSlab("malformed", "cannot be unpacked: it is not one whole frame")
     if len(raw) != schema.nbytes:
         raise BadSlab("shape", f"unpacks to {len(raw)} bytes, and says {schema.nbytes}")
     slab, at = {}, 0

