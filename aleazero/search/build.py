@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from aleazero.core.game import Game, seat_sign
@@ -21,8 +22,8 @@ from aleazero.core.records import Evaluate, Prediction, Weights
 from aleazero.core.struct import replace, struct
 from aleazero.search import chance, gumbel, proof, puct
 from aleazero.search.leaves import Leaves, NewNodes, in_a_row, make_leaves, read
-from aleazero.search.plan import Plan
-from aleazero.search.settings import Knobs, SearchConfig
+from aleazero.search.plan import Plan, warn_of_plain_walks
+from aleazero.search.settings import Knobs, SearchConfig, make_knobs
 from aleazero.search.tree import (
     NOWHERE,
     ROOT,
@@ -116,7 +117,7 @@ class Search:
 
     def descend(self, tree: Tree, knobs: Knobs) -> Leaves:
         """Walks from the root along the edges the nodes remember, to where the tree ends."""
-        if self.plan.fused:
+        if self.plan.fused(tree.words.shape[0]):
             from aleazero.search import kernels  # not every JAX has the compiler that they need
 
             there, parent, edge, child = kernels.descend(
@@ -200,7 +201,7 @@ class Search:
             simulation=tree.simulation + self.plan.in_flight,
         )
         leaf = jnp.where(fresh, nodes.at, leaves.revisit)
-        if self.plan.fused:
+        if self.plan.fused(tree.words.shape[0]):
             return self._visit_and_choose(tree, jnp.where(leaves.there, leaf, NOWHERE), brought, knobs)
         own = nodes.lineage[self.plan.slabs - 1 :: self.plan.slabs]
         lines = jnp.where(fresh[..., None], own, jnp.where(leaves.there[..., None], leaves.line, jnp.uint32(0)))
@@ -363,9 +364,54 @@ class Search:
 
 
 def build_search(game: Game, config: SearchConfig) -> Search:
-    """A search over a game, its settings checked against the game's facts."""
+    """A search over a game, its settings checked against the game's facts; on a GPU, after a try of the kernels."""
     config.check(game.spec)
-    return Search(Plan(game, config))
+    plan = Plan(game, config)
+    return Search(dataclasses.replace(plan, kernels=_has_kernels(plan)))
+
+
+def _has_kernels(plan: Plan) -> bool:
+    """Whether walks are kernels: on a GPU that runs them, but for expectations, whose values differ by level."""
+    if plan.exact or plan.config.kind not in ("puct", "gumbel"):
+        return False
+    if plan.config.kernels != "auto" or jax.default_backend() != "gpu":
+        return plan.interpreted
+    problem = kernels_problem(plan)
+    if problem:
+        warn_of_plain_walks(problem)
+    return not problem
+
+
+def kernels_problem(plan: Plan) -> str:
+    """What goes wrong where kernels visit trees that have only a root; empty where nothing does."""
+    config = dataclasses.replace(plan.config, max_simulations=8, reuse=False, max_nodes=None)  # a small tree is enough
+    search, knobs, lanes = Search(Plan(plan.game, config, kernels=True)), make_knobs(config), 3
+
+    def visit() -> tuple[Array, Array, Array]:
+        from aleazero.search import kernels
+
+        words, value = jnp.zeros(lanes, jnp.uint32), jnp.full(lanes, 0.5)
+        tree = empty_tree(search.plan, words, words, jnp.zeros((lanes, search.plan.num_edges)), value)
+        tree = replace(
+            tree,
+            turn=tree.turn.at[ROOT].set(1),
+            priors=tree.priors.at[ROOT].set(1 / search.plan.num_edges),
+            stats=tree.stats.at[ROOT].set(jnp.stack([jnp.ones(lanes), value], -1)),
+        )
+        dues = search._dues(tree, knobs)
+        there, node, _, _ = kernels.descend(tree, dues, config.least_range, interpret=search.plan.interpreted)
+        leaf = jnp.where(there, node, NOWHERE)
+        tree = search._visit_and_choose(tree, leaf, jnp.broadcast_to(value, leaf.shape), knobs)
+        return there, leaf, tree.stats[ROOT]
+
+    try:
+        there, leaf, stats = (np.asarray(array) for array in jax.jit(visit)())
+    except Exception as error:  # whatever it is, plain walks do without it
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return f"JAX {jax.__version__} does not run kernels here ({why})"
+    visits = 1 + there.sum(0)
+    right = there[0].all() and (leaf[there] == ROOT).all() and (stats == np.stack([visits, visits / 2], -1)).all()
+    return "" if right else f"with JAX {jax.__version__} kernels give wrong numbers here"
 
 
 def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, value: Array) -> Tree:
@@ -380,7 +426,7 @@ def empty_tree(plan: Plan, words: Array, action_words: Array, bonus: Array, valu
         outcome_values=jnp.zeros((n, b, e) if plan.exact else (0,), jnp.float32),
         raw=jnp.zeros((n, b), jnp.float32),
         stats=jnp.zeros((n, b, 2), jnp.float32),
-        lineage=_root_lineage((n, b, n // WORD if plan.lineages else 0)),
+        lineage=_root_lineage((n, b, n // WORD if plan.lineages(b) else 0)),
         parents=jnp.zeros((n, b), jnp.int32),
         chance_words=jnp.zeros((n, b) if plan.explicit else (0,), jnp.uint32),
         next_edge=jnp.zeros((n, b), jnp.int32),

@@ -19,7 +19,6 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from aleazero.core.errors import ConfigError
 from aleazero.search import gumbel
 from aleazero.search.tree import NOWHERE, PAD, ROOT, NodeView, Tree
 
@@ -28,7 +27,6 @@ Score = Callable[[NodeView, Array], Array]
 Draw = Callable[[Array, Array, Array], Array]
 """`draw(words, visits, probs) -> [*]`: the outcome that a visit to a chance node takes."""
 
-LARGEST = 2**31 - 1  # places in an array are counted in 32 bits
 _Edges = tuple[Array, Array]  # children and priors [L, E'] of a node
 _Carry = tuple[Array, _Edges, Array, Array, Array, Array, Array]
 _LANES = 2  # of a program: one warp. Measured: fewer leave threads idle, more wait for the deepest of them
@@ -40,11 +38,6 @@ def descend(tree: Tree, dues: Array | None, least: float, *, interpret: bool) ->
     They follow the edges that nodes remember; with `dues` `[K, B]` the root chooses by what is due, for K at a time.
     """
     num_lanes, flights = tree.words.shape[0], 1 if dues is None else dues.shape[0]
-    if tree.children.size > LARGEST:
-        raise ConfigError(
-            f"search.kernels: trees of {tree.children.shape[0]} nodes with {tree.children.shape[-1]} edges are too "
-            f"large for {num_lanes} games at once: have fewer of one of them, or make search.kernels 'never'"
-        )
     arrays: dict[str, Array] = {"next_edge": tree.next_edge, "next_child": tree.next_child}
     if dues is not None:
         arrays |= _looked_at(tree) | {"bonus": tree.root_bonus, "dues": dues, "width": tree.high - tree.low}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,17 @@ from aleazero.search.direct import edge_priors, keep_best
 from aleazero.search.settings import SearchConfig
 from aleazero.search.tree import NO_EDGE, WORD
 
+logger = logging.getLogger(__name__)
+LARGEST = 2**31 - 1  # places of an array that a kernel can count
+
+
+@functools.cache
+def warn_of_plain_walks(why: str) -> None:
+    """Says once why walks on a GPU are no kernels, and what that costs."""
+    logger.warning(
+        "search.kernels: %s; the search walks without them, and a simulation takes about three times as long", why
+    )
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
@@ -24,6 +37,7 @@ class Plan:
 
     game: Game
     config: SearchConfig
+    kernels: bool = False  # whether walks are kernels, where the tree is not too large for them
 
     @property
     def explicit(self) -> bool:
@@ -35,21 +49,22 @@ class Plan:
         """Whether chance nodes take expectations."""
         return self.config.chance == "exact"
 
-    @property
-    def fused(self) -> bool:
-        """Whether walks are kernels: on a GPU, but for expectations, whose values differ from level to level."""
-        wanted = self.interpreted or (self.config.kernels == "auto" and jax.default_backend() == "gpu")
-        return wanted and not self.exact and self.config.kind in ("puct", "gumbel")
+    def fused(self, num_lanes: int) -> bool:
+        """Whether walks of so many lanes are kernels, which count places in an array in 32 bits."""
+        fits = self.num_nodes * num_lanes * self.num_edges <= LARGEST
+        if self.kernels and not fits:
+            sizes = f"{num_lanes} games, {self.num_nodes} nodes and {self.num_edges} edges a node"
+            warn_of_plain_walks(f"kernels are for smaller trees: {sizes} are over 2^31 places")
+        return self.kernels and fits
 
     @property
     def recalls(self) -> bool:
         """Whether the game asks which positions were there before."""
         return self.game.seen_before is not None
 
-    @property
-    def lineages(self) -> bool:
+    def lineages(self, num_lanes: int) -> bool:
         """Whether nodes know their ancestors. Kernels walk up by themselves, but do not count positions."""
-        return self.recalls or not self.fused
+        return self.recalls or not self.fused(num_lanes)
 
     @property
     def past(self) -> int:

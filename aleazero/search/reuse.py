@@ -173,7 +173,7 @@ def _move(
         stats=moved(tree.stats, fresh.stats),
         parents=parents,
         chance_words=moved(tree.chance_words, fresh.chance_words) if search.plan.explicit else fresh.chance_words,
-        lineage=_lineages(parents, live) if search.plan.lineages else fresh.lineage,
+        lineage=_lineages(parents, live) if search.plan.lineages(tree.words.shape[0]) else fresh.lineage,
         next_edge=next_edge,
         next_child=edge_of(children, next_edge),
         low=jnp.where(found, jnp.minimum(tree.low, fresh.low), fresh.low),

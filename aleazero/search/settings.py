@@ -40,7 +40,7 @@ class SearchConfig:
     prove: bool = False  # a move that the tree proves to be better is taken, whatever the visits say (see `proof`)
     reuse: bool = False  # keep the subtree of the move played (PUCT only)
     max_nodes: int | None = None  # with reuse: room for so many nodes at most; None: twice what a search adds
-    # A simulation's walks as GPU kernels: nowhere; where there is a GPU; anywhere, by an interpreter, to test them.
+    # A simulation's walks as GPU kernels: nowhere; on a GPU that runs them; anywhere, by an interpreter, to test them.
     kernels: Literal["never", "auto", "interpreted"] = "auto"
 
     def problems(self) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from aleazero.core.errors import ConfigError
 from aleazero.doctor.evaluators import OPINIONATED, hashed
-from aleazero.search.build import build_search
+from aleazero.search import kernels
+from aleazero.search.build import build_search, kernels_problem
+from aleazero.search.plan import Plan, warn_of_plain_walks
 from aleazero.search.reuse import Reusing
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import Tree
@@ -95,25 +98,87 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     "settings",
     [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel"}, {"kind": "gumbel", "in_flight": 2}],
 )
-def test_kernels_are_compiled_for_a_gpu(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("gpu", ["NVIDIA A100", "NVIDIA H100"])
+def test_kernels_are_compiled_for_a_gpu(settings: Any, gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as that goes without one: every operation in them is known to the kernels' compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr("aleazero.search.build.kernels_problem", lambda plan: "")
     game, config = patient("pig").game, SearchConfig(max_simulations=8, kernels="auto", **settings)
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     program = jax.jit(lambda states, keys: search.run(evaluate, OPINIONATED, states, keys, knobs))
-    text = program.trace(positions("pig", 16), keys(16)).lower(lowering_platforms=("cuda",)).as_text()
+    given = positions("pig", 16), keys(16)
+    with _instead_of_a(gpu):
+        text = program.trace(*given).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("triton") == 2  # down and up
+
+
+def _instead_of_a(gpu: str) -> contextlib.AbstractContextManager[Any]:
+    """Lets JAX compile for a GPU that is not there. Before 0.12 it does not ask which one."""
+    if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12):
+        return contextlib.nullcontext()
+    from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
+
+    device = AbstractDevice(gpu, None, "gpu")
+    return use_abstract_mesh(AbstractMesh((1,), ("device",), AxisType.Auto, abstract_device=device))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel"}, {"kind": "gumbel", "in_flight": 2}],
+)
+@pytest.mark.parametrize("name", ["connect_four", "pig"])
+def test_a_try_finds_kernels_that_run(settings: Any, name: str) -> None:
+    config = SearchConfig(kernels="interpreted", **settings)
+    assert kernels_problem(Plan(patient(name).game, config)) == ""
+
+
+def test_kernels_that_give_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = kernels._counted
+    monkeypatch.setattr(kernels, "_counted", lambda *given: [number * 2 for number in counted(*given)])
+    assert "wrong numbers" in kernels_problem(Plan(patient("pig").game, SearchConfig(kernels="interpreted")))
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What is said of plain walks on a GPU."""
+    warn_of_plain_walks.cache_clear()
+    yield caplog
+    warn_of_plain_walks.cache_clear()
+
+
+@pytest.mark.parametrize("why", ["no module", "not on this device"])
+def test_a_gpu_that_cannot_run_kernels_walks_plainly_and_says_so_once(
+    why: str, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What JAX says here is real: there is no such module, or Triton does not know this device, which is a CPU."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    if why == "no module":
+        monkeypatch.delattr("aleazero.search.kernels")
+        monkeypatch.setitem(sys.modules, "aleazero.search.kernels", None)
+    config = SearchConfig(max_simulations=8)
+    trees = [_grown("tictactoe", config) for _ in range(2)]
+    (told,) = said.messages
+    assert "three times as long" in told
+    assert ("ModuleNotFoundError" if why == "no module" else "CPU backend") in told
+    _assert_same(trees[0], _grown("tictactoe", dataclasses.replace(config, kernels="never")))
 
 
 def test_expectations_are_walked_plainly() -> None:
     config = SearchConfig(max_simulations=8, chance="exact", kernels="interpreted")
-    assert not build_search(patient("pig").game, config).plan.fused
+    assert not build_search(patient("pig").game, config).plan.kernels
 
 
-def test_a_tree_whose_places_cannot_be_counted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aleazero.search.kernels.LARGEST", 1000)
-    with pytest.raises(ConfigError, match="13 games at once"):
-        _grown("tictactoe", SearchConfig(max_simulations=8, kernels="interpreted"))
+def test_trees_whose_places_kernels_cannot_count_are_walked_plainly(
+    said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = SearchConfig(max_simulations=8, kernels="interpreted")
+    monkeypatch.setattr("aleazero.search.plan.LARGEST", 32 * 9 * LANES - 1)
+    tree = _grown("tictactoe", config)
+    (told,) = said.messages
+    assert f"{LANES} games, 32 nodes and 9 edges a node" in told
+    assert tree.lineage.size
+    _assert_same(tree, _grown("tictactoe", dataclasses.replace(config, kernels="never")))
+    assert not _grown("tictactoe", config, LANES - 1).lineage.size
 
 
 def test_without_kernels_their_compiler_is_not_imported() -> None:
