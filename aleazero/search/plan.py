@@ -27,7 +27,7 @@ LARGEST = 2**31 - 1  # places of an array that a kernel can count
 def warn_of_plain_walks(why: str) -> None:
     """Says once why walks on a GPU are no kernels, and what that costs."""
     logger.warning(
-        "search.kernels: %s; the search walks without them, and a simulation takes about three times as long", why
+        "search.kernels: %s; the search walks without them, and a simulation takes two to four times as long", why
     )
 
 
