@@ -92,7 +92,7 @@ wheel: $(VENV)/.setup $(PAGE)
 # A part of the tests on the lowest versions that pyproject.toml allows, on Python 3.11 where it is found.
 LOWEST := .venv-lowest
 $(LOWEST)/.installed: $(VENV)/.setup pyproject.toml
-	$(BIN)/uv venv --quiet --allow-existing --python 3.11 $(LOWEST)
+	$(BIN)/uv venv --quiet --allow-existing --no-python-downloads --python 3.11 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[all]' --group test
 	touch $@
 

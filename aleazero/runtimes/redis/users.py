@@ -21,7 +21,7 @@ def admit(link: Link, token: Token) -> None:
         if int(str(info["redis_version"]).split(".")[0]) < LEAST_VERSION[0]:
             raise AccessError(
                 f"Redis at {link.where} has version {info['redis_version']}, whose users cannot have permissions by "
-                "key: version 7.0 or newer is needed"
+                f"key: version {'.'.join(map(str, LEAST_VERSION))} or newer is needed"
             )
         client.execute_command("ACL SETUSER", token.user, *rules(token))
         _save(client)

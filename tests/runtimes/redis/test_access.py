@@ -169,6 +169,14 @@ def test_one_who_is_revoked_is_out_at_once(shared: Party) -> None:
     assert caught.value.why == "token"
 
 
+def test_a_server_without_permissions_by_key_lets_nobody_in(shared: Party, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.runtimes.redis.users.LEAST_VERSION", (99, 0))  # every real one is too old
+    before = shared.head.client.execute_command("ACL LIST")
+    with pytest.raises(AccessError, match=r"has version \d+\.\d+.* newer is needed"):
+        shared.worker("early")
+    assert shared.head.client.execute_command("ACL LIST") == before
+
+
 def test_a_default_user_that_would_lose_transactions_is_found(shared: Party) -> None:
     check_default_user(shared.head)
     for less in ("-xadd", "resetkeys", "-@all"):
