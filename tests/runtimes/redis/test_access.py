@@ -16,7 +16,7 @@ from aleazero.runtimes.redis.access import DEFAULT_RULES, HEAD, AccessError, Key
 from aleazero.runtimes.redis.beats import forget_beat, read_beats, send_beat
 from aleazero.runtimes.redis.link import CannotConnect, connect
 from aleazero.runtimes.redis.server import RedisServer
-from aleazero.runtimes.redis.users import check_default_user, revoke
+from aleazero.runtimes.redis.users import admit, check_default_user, revoke
 from tests.runtimes.redis.conftest import Party
 from tests.runtimes.redis.test_server import bundled
 
@@ -171,10 +171,12 @@ def test_one_who_is_revoked_is_out_at_once(shared: Party) -> None:
 
 def test_a_server_without_permissions_by_key_lets_nobody_in(shared: Party, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aleazero.runtimes.redis.users.LEAST_VERSION", (99, 0))  # every real one is too old
-    before = shared.head.client.execute_command("ACL LIST")
-    with pytest.raises(AccessError, match=r"has version \d+\.\d+.* newer is needed"):
-        shared.worker("early")
-    assert shared.head.client.execute_command("ACL LIST") == before
+    token = Token.new("own", "early")
+    with pytest.raises(AccessError, match=r"has version \d+\.\d+.* version 99.0 or newer is needed"):
+        admit(shared.head, token)
+    with pytest.raises(CannotConnect) as caught:
+        connect(shared.server.url, token)
+    assert caught.value.why == "token"
 
 
 def test_a_default_user_that_would_lose_transactions_is_found(shared: Party) -> None:
