@@ -23,7 +23,8 @@ TRIES = {
     "track": "alea train tictactoe --preset quick --seconds 20 --metrics --mlflow local",
     "games": "alea train pgx:tic_tac_toe --preset quick --seconds 20",
     "export": "python -c 'import onnx'",
-    "peers": "alea bench mcts --game tictactoe --batch-sizes 8 --num-simulations 8 --compare mctx,open_spiel",
+    "peers": "alea bench mcts --game tictactoe --batch-sizes 8 --num-simulations 8 --compare mctx && "
+    "alea bench mcts --game tictactoe --batch-sizes 8 --num-simulations 8 --compare open_spiel",
     "all": "alea games",
     "gnubg": "alea eval backgammon --player bundled --opponent gnubg:ply=0 --games 4",
     "rllib": "alea train balatro --runtime rllib --seconds 30",

@@ -323,7 +323,7 @@ def test_labels_are_gnu_backgammons_and_hold_the_play_made():
 
 def test_labels_need_gnu_backgammon(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gnubg_nn", None)
-    with pytest.raises(MissingExtra, match="aleazero\\[engines\\]"):
+    with pytest.raises(MissingExtra, match="aleazero\\[gnubg\\]"):
         decided.label([met()], processes=1)
 
 

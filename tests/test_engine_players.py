@@ -107,9 +107,7 @@ def test_engines_play_backgammon_alone(kind: str) -> None:
 @pytest.mark.parametrize("text", ["gnubg", "gnubg:ply=2;noise=0", "pubeval"])
 def test_without_the_library_it_is_said_what_to_install(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gnubg_nn", None)
-    with pytest.raises(
-        MissingExtra, match=r"needs gnubg-nn, which is not installed: pip install 'aleazero\[engines\]'"
-    ):
+    with pytest.raises(MissingExtra, match=r"needs gnubg-nn, which is not installed: pip install 'aleazero\[gnubg\]'"):
         make_player(text, GAME)
     with pytest.raises(MissingExtra):
         GnubgJudge(1)

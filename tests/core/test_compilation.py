@@ -13,8 +13,9 @@ import jax
 import pytest
 
 ENDLESS = """
-import time, jax, jax.numpy as jnp
+import signal, jax, jax.numpy as jnp
 from aleazero.core import compilation
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that a shell runs in the background ignore it
 compilation.LONG_SECONDS = 0.5
 compilation.set_up_compiling()
 

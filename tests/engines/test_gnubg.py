@@ -347,7 +347,7 @@ def test_settings_out_of_range_are_all_named() -> None:
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gnubg_nn", None)
     for ask in (Gnubg, Pubeval, lambda: candidates(START, np.array([3, 1])), lambda: ranked(START, np.array([3, 1]))):
-        with pytest.raises(MissingExtra, match=r"gnubg-nn.*pip install 'aleazero\[engines\]'"):
+        with pytest.raises(MissingExtra, match=r"gnubg-nn.*pip install 'aleazero\[gnubg\]'"):
             ask()
 
 

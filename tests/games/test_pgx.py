@@ -172,5 +172,5 @@ def test_a_near_miss_is_recognised():
 
 def test_without_pgx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgx", None)  # as if it were not installed
-    with pytest.raises(MissingExtra, match=r"game 'pgx:hex' needs pgx.*pip install 'aleazero\[pgx\]'"):
+    with pytest.raises(MissingExtra, match=r"game 'pgx:hex' needs pgx.*pip install 'aleazero\[games\]'"):
         PgxGame("hex")

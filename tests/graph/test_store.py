@@ -79,7 +79,7 @@ def test_what_is_missing_is_said_with_how_to_install_it(
     package: str, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r"aleazero\[graph\]"), open_store(database, pytest.fail):
+    with pytest.raises(MissingExtra, match=r"aleazero\[balatro\]"), open_store(database, pytest.fail):
         pass
 
 

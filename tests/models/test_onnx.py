@@ -341,5 +341,5 @@ def test_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r"ONNX export needs onnx.*aleazero\[onnx\]"):
+    with pytest.raises(MissingExtra, match=r"ONNX export needs onnx.*aleazero\[export\]"):
         export_onnx(lambda x: {"y": x}, (4,), tmp_path / "net.onnx")

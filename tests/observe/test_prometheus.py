@@ -284,7 +284,7 @@ def test_targets_as_a_page_and_as_a_file(tmp_path: Path) -> None:
 
 def test_without_the_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(MissingExtra, match=r"needs prometheus-client.*aleazero\[monitor\]"):
+    with pytest.raises(MissingExtra, match=r"needs prometheus-client.*aleazero\[track\]"):
         PrometheusSink()
 
 

@@ -158,7 +158,7 @@ def test_extras_that_are_missing_are_named_before_a_run_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("aleazero.runtimes.desk.find_spec", lambda name: None)
-    for setting, extra in (("observe.prometheus=true", "monitor"), ("observe.wandb=offline", "wandb")):
+    for setting, extra in (("observe.prometheus=true", "track"), ("observe.wandb=offline", "wandb")):
         with pytest.raises(MissingExtra, match=rf"aleazero\[{extra}\]"):
             need_extras(tiny(setting).observe)
     with pytest.raises(MissingExtra, match="prometheus-client"):
