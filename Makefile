@@ -10,16 +10,16 @@ BIN := $(VENV)/bin
 
 # Installs the first sections of constraints.txt, up to the one that is named, and the package itself.
 define install
-	awk '/^# $(1)$$/ {exit} 1' constraints.txt >$(VENV)/wanted.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $(VENV)/wanted.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@awk '/^# $(1)$$/ {exit} 1' constraints.txt >$(VENV)/wanted.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $(VENV)/wanted.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 endef
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	@[ -n "$(PYTHON)" ]
 	@echo "installing what training needs into $(VENV): about 730 MB"
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	$(call install,setup)
 
 $(VENV)/.setup: $(VENV)/.core

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from aleazero.cli.options import need_redis
+from aleazero.core.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -47,31 +52,35 @@ def resolve(extras: list[str], platform: str, python: str) -> subprocess.Complet
     return subprocess.run(command, cwd=ROOT, env=newest, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_every_extra_resolves_where_the_table_says_so(platform: str, python: str) -> None:
-    there = [extra for extra in EXTRAS if extra not in old_names() and not missing_on(extra, platform, python)]
-    assert "all" in there
-    done = resolve(there, platform, python)
-    assert done.returncode == 0, done.stderr
-    assert "jax==0.10.2" in done.stdout if python == "3.11" else "jax==0.1" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("extra", "platform", "python"),
-    [
-        ("cuda", "macOS arm64", "3.13"),
-        ("cuda", "Windows", "3.13"),
-        ("gnubg", "Linux arm64", "3.13"),
-        ("gnubg", "Linux x86-64", "3.14"),
-        ("tpu", "Linux arm64", "3.13"),
-        ("tpu", "macOS arm64", "3.13"),
-        ("tpu", "Windows", "3.13"),
-    ],
+NOWHERE = (
+    ("cuda", "macOS arm64", "3.13"),
+    ("cuda", "Windows", "3.13"),
+    ("gnubg", "Linux arm64", "3.13"),
+    ("gnubg", "Linux x86-64", "3.14"),
+    ("tpu", "Linux arm64", "3.13"),
+    ("tpu", "macOS arm64", "3.13"),
+    ("tpu", "Windows", "3.13"),
 )
-def test_an_extra_that_the_table_leaves_out_has_no_wheels_there(extra: str, platform: str, python: str) -> None:
-    assert missing_on(extra, platform, python)
-    assert resolve([extra], platform, python).returncode != 0, "it has: say so in docs/install.md"
+
+
+def test_every_extra_resolves_where_the_table_says_so_and_nowhere_else() -> None:
+    """The resolver waits for the index most of the time, so all questions are asked at once."""
+    places = list(itertools.product(PLATFORMS, PYTHONS))
+    there = {
+        place: [extra for extra in EXTRAS if extra not in old_names() and not missing_on(extra, *place)]
+        for place in places
+    }
+    with ThreadPoolExecutor(len(places)) as pool:
+        found = {place: pool.submit(resolve, extras, *place) for place, extras in there.items()}
+        missing = {(extra, *place): pool.submit(resolve, [extra], *place) for extra, *place in NOWHERE}
+        for (platform, python), done in found.items():
+            assert "all" in there[platform, python]
+            assert done.result().returncode == 0, f"{platform}, {python}: {done.result().stderr}"
+            newest = r"^jax==0\.10\.2$" if python == "3.11" else r"^jax==0\.12\."
+            assert re.search(newest, done.result().stdout, re.MULTILINE)
+        for (extra, *place), done in missing.items():
+            assert missing_on(extra, *place)
+            assert done.result().returncode != 0, f"{extra} has wheels for {place}: say so in docs/install.md"
 
 
 def test_the_table_has_a_row_for_each_extra_and_names_the_old_ones() -> None:
@@ -88,3 +97,14 @@ def test_every_extra_that_a_message_names_brings_the_package() -> None:
     assert len(said) > 10
     for package, extra in said:
         assert package in {re.split(r"[<>=;\[ ]", needed)[0] for needed in EXTRAS[extra]}, (package, extra)
+
+
+@pytest.mark.parametrize("package", ["redis", "msgpack", "backports" if sys.version_info < (3, 14) else "compression"])
+def test_a_run_over_redis_names_the_extra_whichever_package_is_missing(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"{package}.*pip install 'aleazero\[cluster\]'"):
+        need_redis()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -55,7 +55,9 @@ def compute_on(device: str) -> None:
 
 
 def need_redis() -> None:
-    """Says what to install where a run on many machines cannot be had."""
-    for package in ("redis", "msgpack", "backports.zstd" if sys.version_info < (3, 14) else "compression.zstd"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtra("a run on many machines", package, "cluster")
+    """Raise `MissingExtra` if a package that runs over Redis need is not installed."""
+    for package in ("redis", "msgpack", "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"):
+        try:
+            importlib.import_module(package)
+        except ImportError:
+            raise MissingExtra("a run on many machines", package, "cluster") from None
