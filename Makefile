@@ -4,7 +4,7 @@ PYTHON ?= $(shell sh scripts/newest_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: train setup web programs lock test lint wheel lowest mutants bench-check bench-floors clean
+.PHONY: train setup web programs lock test lint wheel lowest mutants bench-check bench-floors gpu-check clean
 
 # ---- installing
 
@@ -109,3 +109,7 @@ bench-check: $(VENV)/.setup
 # Records the floors anew; on a quiet machine.
 bench-floors: $(VENV)/.setup
 	$(BIN)/python -m aleazero.bench.gate --record
+
+# The figures recorded of an H200, in minutes on one: fails if one is below its floor (aleazero/bench/gpu_floors.toml).
+gpu-check: $(VENV)/.core
+	$(BIN)/python -m aleazero.bench.gpu_check

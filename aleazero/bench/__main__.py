@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from aleazero.bench.cases import Options
 from aleazero.bench.command import read_options, show
 from aleazero.core.errors import explained
 
@@ -16,11 +17,14 @@ from aleazero.core.errors import explained
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command line; returns its exit code."""
     given = vars(_parser().parse_args(arguments))
-    as_json, verbose, single = given.pop("json"), given.pop("verbose"), given.pop("single_batch")
-    return explained(
-        "aleazero.bench",
-        lambda: show(read_options(single_batch=single, **given), as_json=as_json, verbose=verbose),
-    )
+    as_json, verbose = given.pop("json"), given.pop("verbose")
+    return explained("aleazero.bench", lambda: show(read_options(**given), as_json=as_json, verbose=verbose))
+
+
+def parse_options(arguments: list[str]) -> Options:
+    """Return the options of a command line that starts with a kind, as in `game-env --game chess`."""
+    given = vars(_parser().parse_args(arguments))
+    return read_options(**{name: value for name, value in given.items() if name not in ("json", "verbose")})
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -49,32 +49,38 @@ class Floors:
 
     floors: dict[str, float]
     tolerance: float = TOLERANCE
+    tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)  # of cases that have their own
 
     def low(self, name: str, found: Ratio) -> bool:
         """Whether a ratio is too low, whatever the noise."""
-        return found.high < self.floors[name] * (1 - self.tolerance)
+        return found.high < self.floors[name] * (1 - self.tolerances.get(name, self.tolerance))
 
 
 def check(floors: Floors, groups: Mapping[str, Measure], say: Say) -> list[str]:
     """Measures every group and says how it went; returns what is too low. A group that fails is measured once more."""
     problems = []
     for group in groups.values():
-        found = group()
-        unknown = [name for name in found if name not in floors.floors]
-        if unknown:
-            raise GateError(f"no floor is recorded for {', '.join(unknown)}: record it with --record")
-        if any(floors.low(name, ratio) for name, ratio in found.items()):
-            for name, ratio in found.items():
-                if floors.low(name, ratio):
-                    say(f"low     {in_words(name, ratio, floors.floors[name])}; measured once more")
-            again = group()
-            found = {name: max(ratio, again[name], key=lambda ratio: ratio.high) for name, ratio in found.items()}
-        for name, ratio in found.items():
+        for name, ratio in measure_twice(floors, group, say).items():
             said = in_words(name, ratio, floors.floors[name])
             say(f"{'TOO LOW' if floors.low(name, ratio) else 'ok     '} {said}")
             if floors.low(name, ratio):
                 problems.append(said)
     return problems
+
+
+def measure_twice(floors: Floors, group: Measure, say: Say) -> dict[str, Ratio]:
+    """Measures a group, and once more if a ratio is too low; returns each case's better ratio."""
+    found = group()
+    unknown = [name for name in found if name not in floors.floors]
+    if unknown:
+        raise GateError(f"no floor is recorded for {', '.join(unknown)}: record it with --record")
+    low = [name for name, ratio in found.items() if floors.low(name, ratio)]
+    for name in low:
+        say(f"low     {in_words(name, found[name], floors.floors[name])}; measured once more")
+    if not low:
+        return found
+    again = group()
+    return {name: max(ratio, again[name], key=lambda ratio: ratio.high) for name, ratio in found.items()}
 
 
 def in_words(name: str, found: Ratio, floor: float | None = None) -> str:
@@ -125,14 +131,14 @@ tolerance = {TOLERANCE}
 
 def measure_rules() -> dict[str, Ratio]:
     """Our backgammon rules beside Pgx's."""
-    size = _size(GAME_ENV, Options(GAME_ENV.name, "backgammon", compare="pgx"), RULES_BATCH)
+    size = measure_size(GAME_ENV, Options(GAME_ENV.name, "backgammon", compare="pgx"), RULES_BATCH)
     return {f"backgammon rules beside pgx, batch {RULES_BATCH}": size.ratios["ours"]}
 
 
 def measure_searches() -> dict[str, Ratio]:
     """Our searches beside mctx's on Pgx's backgammon, and our share of the network alone with our own rules."""
     options = Options(STOCHASTIC_MCTS.name, "backgammon", compare="mctx", num_simulations=(SIMULATIONS,))
-    size = _size(dataclasses.replace(STOCHASTIC_MCTS, build=_build_searches), options, SEARCH_BATCH)
+    size = measure_size(dataclasses.replace(STOCHASTIC_MCTS, build=_build_searches), options, SEARCH_BATCH)
     setting = f"{SIMULATIONS} simulations, batch {SEARCH_BATCH}"
     return {
         f"gumbel beside mctx, pgx:backgammon, {setting}": size.ratios[f"gumbel {SIMULATIONS}, Pgx rules"],
@@ -147,11 +153,12 @@ def _build_searches(setup: Setup, batch: int) -> Cases:
     return Cases((*shared, *search_cases(setup, setup.game, "", ("puct",), batch)))
 
 
-def _size(kind: Kind, options: Options, batch: int) -> Size:
+def measure_size(kind: Kind, options: Options, batch: int | None = None) -> Size:
+    """Measures one batch size: `batch`, or the first that the options or the kind name."""
     setup = Setup(options, game_of(options.game), memory.room(None))
     if misfit := kind.misfit(setup):
         raise Unsuited(misfit)
-    size = measure(kind, setup, batch)
+    size = measure(kind, setup, batch or (options.batch_sizes or kind.default_sizes(setup))[0])
     if size.problem:
         raise GateError(size.problem)
     return size

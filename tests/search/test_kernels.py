@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from aleazero.search.plan import Plan, warn_of_plain_walks
 from aleazero.search.reuse import Reusing
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import Tree
+from tests.lowering import instead_of_a
 from tests.search.support import keys, patient, positions
 
 LANES = 13  # not a multiple of a program's
@@ -107,19 +107,9 @@ def test_kernels_are_compiled_for_a_gpu(settings: Any, gpu: str, monkeypatch: py
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     program = jax.jit(lambda states, keys: search.run(evaluate, OPINIONATED, states, keys, knobs))
     given = positions("pig", 16), keys(16)
-    with _instead_of_a(gpu):
+    with instead_of_a(gpu):
         text = program.trace(*given).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("triton") == 2  # down and up
-
-
-def _instead_of_a(gpu: str) -> contextlib.AbstractContextManager[Any]:
-    """Lets JAX compile for a GPU that is not there. Before 0.12 it does not ask which one."""
-    if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12):
-        return contextlib.nullcontext()
-    from jax.sharding import AbstractDevice, AbstractMesh, AxisType, use_abstract_mesh
-
-    device = AbstractDevice(gpu, None, "gpu")
-    return use_abstract_mesh(AbstractMesh((1,), ("device",), AxisType.Auto, abstract_device=device))
 
 
 @pytest.mark.parametrize(
