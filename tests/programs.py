@@ -1,6 +1,10 @@
-"""Compiles a preset's programs in their own sizes, without running them: `python -m tests.programs GAME PRESET`.
+"""Compiles programs of presets without running them; prints each program's name and the seconds that it took.
 
-A line for each: its name, and the seconds it took. One that takes too long ends the process: its line has no number.
+    python -m tests.programs GAME PRESET    one preset's, in their own sizes
+    python -m tests.programs GAME           those of all presets of a game, in small sizes
+
+The time hardly depends on sizes. In small ones many programs are the same for several presets, and are compiled once.
+A program that takes too long ends the process: its line has no number.
 """
 
 from __future__ import annotations
@@ -10,7 +14,9 @@ import functools
 import signal
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 import jax
@@ -30,6 +36,18 @@ from aleazero.play.spread import Spread
 LIMIT_SECONDS = 150  # for one program, on two busy cores; on quiet ones the slowest takes 20
 KEY, WORD = jax.ShapeDtypeStruct((), jax.random.key(0).dtype), jax.ShapeDtypeStruct((), jnp.uint32)
 Program = tuple[str, Any, tuple[Any, ...]]
+SMALL = (
+    *("model.width=16", "model.blocks=1", "selfplay.num_games=32", "selfplay.moves_per_rollout=4", "evaluate.games=16"),
+    *("search.max_simulations=16", "selfplay.fast_simulations=8", "learn.batch_size=32", "learn.updates_per_call=2"),
+)
+GENERAL = ("general", "gym")  # presets of games that others bring
+
+
+def presets() -> dict[str, list[str]]:
+    """Return the names of the presets by game."""
+    files = sorted((resources.files("aleazero") / "presets").iterdir(), key=lambda file: file.name)
+    games = {file.name.removesuffix(".toml"): list(tomllib.loads(file.read_text("utf-8"))) for file in files}
+    return {game: names for game, names in games.items() if game not in GENERAL}
 
 
 def programs(parts: Parts | PpoParts) -> Iterator[Program]:
@@ -123,14 +141,17 @@ def _keys(like: Any) -> Any:
     return jax.ShapeDtypeStruct(like.shape, KEY.dtype)
 
 
-def main(game: str, preset: str) -> None:
-    """Compiles them one after the other."""
-    for name, function, shapes in programs(parts_of(resolve(game, preset=preset))):
-        print(f"{name}:", end=" ", flush=True)
-        since = time.monotonic()
-        signal.alarm(LIMIT_SECONDS)  # nobody handles it: the process ends, whatever the compiler does
-        function.lower(*shapes).compile()
-        print(f"{time.monotonic() - since:.1f}", flush=True)
+def main(game: str, *chosen: str) -> None:
+    """Compile the programs one after the other."""
+    for preset in chosen or presets()[game]:
+        for name, function, shapes in programs(
+            parts_of(resolve(game, preset=preset, assignments=() if chosen else SMALL))
+        ):
+            print(f"{preset}, {name}:", end=" ", flush=True)
+            since = time.monotonic()
+            signal.alarm(LIMIT_SECONDS)  # without a handler it ends the process, whatever the compiler does
+            function.lower(*shapes).compile()
+            print(f"{time.monotonic() - since:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aleazero.bridges.advisor import Advisor, split_player
-from aleazero.bridges.balatro_advice import Choose, baseline
+from aleazero.bridges.balatro_advice import Choose, advise, baseline
 from aleazero.cli.answer import print_json
 from aleazero.core.compilation import set_up_compiling
 from aleazero.core.errors import ConfigError, MissingExtra
@@ -69,6 +69,7 @@ def mcp(
     server = mcp_server.make_server(player_of(player, runs), table)
     if bench:
         return _bench(bench)
+    _compile_rules()
 
     def ready(address: str, used: str) -> None:
         print(f"alea mcp: {address}\n  Authorization: Bearer {used}\n(Ctrl+C ends it)", flush=True)
@@ -81,6 +82,21 @@ def mcp(
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
     return 0
+
+
+def _compile_rules() -> None:
+    """Compile what the tools call: a client waits half a minute for an answer, and compiling takes longer."""
+    from aleazero.bridges import balatro_table
+    from aleazero.games.balatro import actions, jit
+
+    if jit.PLAIN:
+        return
+    if not any(jit.cache_folder().rglob("*.nbi")):
+        print("alea mcp: compiling the rules of Balatro, this once; about a minute", file=sys.stderr, flush=True)
+    table = balatro_table.Simulated("ALEEB")
+    table.act(actions.A_SELECT_BLIND)
+    balatro_table.explain(table.see(), balatro_table.actions_for(table.see(), "play", [0]))
+    advise(table.see(), baseline("greedy"), futures=1)
 
 
 def _bench(calls: int) -> int:

@@ -113,11 +113,24 @@ def test_signals_the_stop_file_and_the_lock_of_a_real_process(tmp_path: Path, pr
     assert differences(newest(folder), again) == []
 
 
-def test_a_run_stops_when_its_time_is_over_and_goes_on_from_there(reference: RunFolder, tmp_path: Path) -> None:
+def test_a_run_stops_when_its_time_is_over_and_goes_on_from_there(
+    reference: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     finished = start(tiny(), tmp_path, name="it", seconds=0.0, quiet=True)
     assert (finished.status, newest(finished.folder).facts["rows"]) == ("stopped", 0)
     assert finished.ratings == []
-    finished = resume("it", tmp_path, seconds=0.1, quiet=True)
+    folder = finished.folder
+
+    class Clock:
+        """An hour passes with the first rows."""
+
+        @staticmethod
+        def monotonic() -> float:
+            return time.monotonic() + (3600.0 if last_rows(folder) > 0 else 0.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("aleazero.runtimes.start.time", Clock)
+        finished = resume("it", tmp_path, seconds=1800.0, quiet=True)
     assert (finished.status, 0 < newest(finished.folder).facts["rows"] < 2560) == ("stopped", True)
     finished = resume("it", tmp_path, seconds=1000.0, quiet=True)
     assert differences(newest(finished.folder), newest(reference)) == []
