@@ -37,6 +37,7 @@ from aleazero.experiment.statistics import Series
 from aleazero.observe.jsonl import read_jsonl
 from aleazero.play.ratings import Interval
 from aleazero.runs import RunFolder
+from tests.frozen.shape import check_file, shape_of
 
 os.environ.setdefault("ALEA_BALATRO_PLAIN", "1")  # the same functions, nothing to compile
 ROOT = Path(__file__).parents[1]
@@ -421,6 +422,12 @@ def test_help_is_claimed_only_where_the_interval_excludes_0(tmp_path: Path) -> N
     assert not any("helps" in line or "hurts" in line for line in shown)
     shown = report(made_up(tmp_path, {"still": [0.8, 0.9], "learning": [0.2, 0.3]}, noise=0.01))
     assert any(line.startswith("learning hurts") for line in shown)
+
+
+def test_the_result_has_its_shape(tmp_path: Path, regenerate: bool) -> None:
+    result = made_up(tmp_path, {"still": [0.5, 0.6, 0.7], "learning": [0.8, 0.91, 0.99]})
+    names = ("runs[].measures", "variants", "variants.*.measures")
+    check_file("json/experiment.txt", shape_of({**result, "settings": {}}, names), regenerate)
 
 
 def test_a_single_seed_is_reported_and_claims_nothing(tmp_path: Path) -> None:

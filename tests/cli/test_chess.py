@@ -18,6 +18,7 @@ from aleazero.games.chess.game import Chess
 from aleazero.models.build import ModelConfig, build_model
 from aleazero.result_record import read_record
 from tests.cli.conftest import Alea
+from tests.frozen.shape import check_file, shape_of
 from tests.games.conftest import quick_compile  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("quick_compile")
@@ -49,11 +50,12 @@ def test_a_suite(alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_lines_of_a_suite_that_are_none_are_counted_and_named(
-    alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str], regenerate: bool
 ) -> None:
     file = tmp_path / "suite.epd"
     file.write_text(SUITE + "4k3/8 w\n8/8/8/8/8/8/8/8 w - - bm e4;\n")
     report = alea("rate", "chess", "--player", "random", "--epd", file)
+    check_file("json/rate-chess.txt", shape_of(report), regenerate)
     assert report["decisions"] == 2
     assert [line.partition(": ")[2][:6] for line in report["refused"]] == ["line 3", "line 4"]
     assert run(["rate", "chess", "--player", "random", "--epd", str(file)]) == 0
@@ -72,9 +74,12 @@ def test_what_is_missed_is_named(alea: Alea, capsys: pytest.CaptureFixture[str])
 
 
 @needs_stockfish
-def test_moves_judged_by_stockfish(alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_moves_judged_by_stockfish(
+    alea: Alea, tmp_path: Path, capsys: pytest.CaptureFixture[str], regenerate: bool
+) -> None:
     arguments = ["rate", "chess", "--player", "random", "--judge", "stockfish:nodes=500", "--positions", "6"]
     report = alea(*arguments, "--record", tmp_path / "record.json")
+    check_file("json/rate-chess-judge.txt", shape_of(report), regenerate)
     assert (report["metric"], report["decisions"], report["judge"]) == ("score_lost", 6, "stockfish:nodes=500")
     assert report["low"] <= report["value"] <= report["high"]
     assert report["value"] == pytest.approx(sum(one["lost"] for one in report["positions"]) / 6)

@@ -26,6 +26,7 @@ from aleazero.runtimes.redis.look import look
 from aleazero.runtimes.redis.server import RedisServer, _free_port, find_program
 from aleazero.runtimes.redis.users import admit
 from scripts.faults import SETTINGS, _runs
+from tests.frozen.shape import check_file, shape_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -157,7 +158,9 @@ def status(root: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-def test_a_head_from_the_first_word_to_the_last(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_head_from_the_first_word_to_the_last(
+    root: Path, capsys: pytest.CaptureFixture[str], regenerate: bool
+) -> None:
     """In the background, with a worker: paused, resumed, stopped, begun anew; a second one is refused."""
     started = alea(*head_words(root, "--worker", "--detach"))
     said, _ = started.communicate(timeout=150)
@@ -187,8 +190,12 @@ def test_a_head_from_the_first_word_to_the_last(root: Path, capsys: pytest.Captu
     assert run(["runs", "delete", "--yes", "--runs", str(root)]) == 1
     assert "is active" in capsys.readouterr().err
     assert run(["runs", "resume", "--runs", str(root)]) == 0
-    until(lambda: status(root, capsys)["state"] == "running")
+    found = until(lambda: now if (now := status(root, capsys))["state"] == "running" else None)
+    shape = shape_of({**found, "entries": {}, "refused": {}, "losses": {}, "ratings": []})
+    names = [line.partition(":")[0] for line in shape.splitlines()]  # what has a value yet depends on the moment
+    check_file("json/status-head.txt", "\n".join(names), regenerate)
     token = json.loads(_printed(capsys, "worker", "token", "more", "--runs", str(root), "--json"))
+    check_file("json/worker-token.txt", shape_of(token), regenerate)
     assert Token.parse(token["token"]).name == "more"
     connect(token["url"], Token.parse(token["token"])).close()
     assert "has left" in _printed(capsys, "worker", "stop", "game-1", "--runs", str(root))

@@ -9,6 +9,7 @@ import pytest
 from aleazero.cli.main import run
 from aleazero.observe.mlflow_client import connect, local_uri
 from tests.cli.conftest import Alea
+from tests.frozen.shape import check_file, shape_of
 
 
 def test_options_are_settings(alea: Alea) -> None:
@@ -43,7 +44,11 @@ def test_misuse_exits_with_2(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning")
 def test_what_was_not_sent_is_sent_later_once(
-    runs: Path, alea: Alea, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    runs: Path,
+    alea: Alea,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    regenerate: bool,
 ) -> None:
     pytest.importorskip("mlflow")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -52,11 +57,23 @@ def test_what_was_not_sent_is_sent_later_once(
     config = runs / "tiny" / "config.toml"
     config.write_text(config.read_text().replace('mlflow = ""', 'mlflow = "local"'))
     for _ in range(2):
-        assert alea("monitor", "send", "tiny", "--runs", runs) == {"run": "tiny", "sent": True}
+        told = alea("monitor", "send", "tiny", "--runs", runs)
+        assert told == {"run": "tiny", "sent": True}
+    check_file("json/monitor-send.txt", shape_of(told), regenerate)
     client = connect(local_uri(runs))
     (experiment,) = [found for found in client.search_experiments() if found.name == "tictactoe"]
     (sent,) = client.search_runs([experiment.experiment_id])
     assert (sent.info.status, sent.data.tags["run"]) == ("FINISHED", "tiny")
-    assert client.get_model_version_by_alias("tictactoe", "champion").run_id == sent.info.run_id
+    champion = client.get_model_version_by_alias("tictactoe", "champion")
+    assert champion.run_id == sent.info.run_id
+    named = {
+        "metric": sent.data.metrics,
+        "parameter": sent.data.params,
+        "tag": sent.data.tags,
+        "version": champion.tags,
+    }
+    lines = [f"{kind} {key}" for kind, keys in named.items() for key in sorted(keys)]
+    others = ("metric hardware/", "tag mlflow.")  # what comes with time, and MLflow's own
+    check_file("metrics/mlflow.txt", "\n".join(line for line in lines if not line.startswith(others)), regenerate)
     config.write_text(config.read_text().replace('mlflow = "local"', 'mlflow = "http://127.0.0.1:9"'))
     assert run(["monitor", "send", "tiny", "--seconds", "5", "--runs", str(runs)]) == 1

@@ -24,6 +24,7 @@ from aleazero.players import TurnNetworkPlayer, make_player
 from aleazero.result_record import read_record
 from aleazero.runs import find_run
 from tests.cli.conftest import Alea
+from tests.frozen.shape import check_file, shape_of
 from tests.play.test_luck import FirstToken, exact, noisy
 from tests.play.test_turns import Toss
 
@@ -258,7 +259,7 @@ def toss(monkeypatch: pytest.MonkeyPatch, judge: Any) -> Game:
 
 @pytest.mark.parametrize("judge", [exact, noisy(1.0, exactly=0.0)])
 def test_luck_is_taken_off_as_far_as_it_explains_the_result(
-    judge: Any, alea: Alea, monkeypatch: pytest.MonkeyPatch
+    judge: Any, alea: Alea, monkeypatch: pytest.MonkeyPatch, regenerate: bool
 ) -> None:
     toss(monkeypatch, None)
     monkeypatch.setattr(command, "CHUNK", 16)  # luck and points of several chunks belong together
@@ -266,6 +267,7 @@ def test_luck_is_taken_off_as_far_as_it_explains_the_result(
     assert (plain["luck_adjusted"], plain["luck_share"]) == (False, 0.0)
     toss(monkeypatch, judge)
     report = alea("eval", "toss", "--player", "first", "--games", 64, "--luck", "network")
+    check_file("json/eval-luck.txt", shape_of(report), regenerate)
     assert report["luck_adjusted"] is True
     assert report["luck"] == "network"  # whose name a test has not said
     assert "--luck network" in report["command"]

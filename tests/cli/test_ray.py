@@ -24,6 +24,7 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.desk import run_targets
 from aleazero.runtimes.ray.cluster import has_page
 from aleazero.runtimes.ray.nodes import stop_all
+from tests.frozen.shape import check_file, shape_of
 from tests.runtimes.support import TINY, newest, programs  # noqa: F401 - fixture
 
 SECONDS = 300.0  # for a command, on a busy machine
@@ -93,7 +94,7 @@ def eventually(happened: Callable[[], Any], what: str) -> Any:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning")
 def test_two_machines_become_a_cluster_that_trains(
-    machines: list[Machine], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], regenerate: bool
 ) -> None:
     head, worker = machines
     port, dashboard = free_ports(2)
@@ -116,15 +117,19 @@ def test_two_machines_become_a_cluster_that_trains(
     assert "does not take this machine's token" in worker.alea(*join, fails=True)
     assert time.monotonic() - began < QUICKLY
     token.write_text(Path(started["token_file"]).read_text())
-    worker.alea(*join, *small)
+    joined = worker.alea(*join, *small)
 
     seen = head.alea("ray", "status", "--address", f"127.0.0.1:{port}", "--json")
     assert [node["alive"] for node in seen["nodes"]] == [True, True]
+    check_file("json/ray-head.txt", shape_of(started), regenerate)
+    check_file("json/ray-worker.txt", shape_of(joined), regenerate)
+    check_file("json/ray-status.txt", shape_of(seen, ("all", "free", "nodes[].resources")), regenerate)
     assert seen["all"]["CPU"] == 2
     a_driver_is_killed_and_another_one_finds_the_players(head, port)
     match = head.begin("eval", "quoridor", "--player", "run:it", "--opponent", "shortest", "--games", "2", "--json")
-    stopped = worker.alea("ray", "stop", "--json")["stopped"]
-    assert [node["role"] for node in stopped] == ["worker"]
+    stopped = worker.alea("ray", "stop", "--json")
+    check_file("json/ray-stop.txt", shape_of(stopped), regenerate)
+    assert [node["role"] for node in stopped["stopped"]] == ["worker"]
     assert [node["role"] for node in head.alea("ray", "stop", "--json")["stopped"]] == ["head"]
     rated = finish(match)
     assert (rated["player"], rated["opponent"], rated["games"]) == ("run:it", "shortest", 2)

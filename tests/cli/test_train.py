@@ -26,6 +26,7 @@ from aleazero.players import load_run_weights
 from aleazero.runs import RunFolder
 from aleazero.runtimes.start import Finished
 from tests.cli.conftest import TINY, Alea
+from tests.frozen.shape import check_file, shape_of
 
 
 def test_one_object_says_what_came_of_it(trained: Path) -> None:
@@ -39,7 +40,11 @@ def test_one_object_says_what_came_of_it(trained: Path) -> None:
 
 
 def test_a_profile_is_in_the_report_and_the_run_can_go_on(
-    alea: Alea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    alea: Alea,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    regenerate: bool,
 ) -> None:
     monkeypatch.setattr("aleazero.runtimes.profile.SECONDS", 0.0)
     settings = [text for key, value in TINY.items() for text in ("--set", f"{key}={value}")]
@@ -49,6 +54,7 @@ def test_a_profile_is_in_the_report_and_the_run_can_go_on(
     finally:
         jax.config.update("jax_compilation_cache_include_metadata_in_key", False)
     assert report["status"] == "stopped"
+    check_file("json/train-profile.txt", shape_of(report["profile"], ("shares", "kernels")), regenerate)
     assert sum(report["profile"]["shares"].values()) == pytest.approx(1.0)
     assert Path(report["profile"]["trace"]).is_file()
     assert "profile = true" not in (tmp_path / "it" / "config.toml").read_text()
@@ -195,7 +201,11 @@ def test_a_network_may_see_earlier_positions(alea: Alea, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
-    alea: Alea, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    alea: Alea,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    regenerate: bool,
 ) -> None:
     monkeypatch.setenv("TENSORBOARD_LOG_DIR", str(tmp_path / "boards"))
     smaller = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "learn.ema": 0}
@@ -210,6 +220,7 @@ def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
     assert run(["runs", "pgn", "job", "--out", str(tmp_path / "games.pgn"), *where]) == 0
     assert (tmp_path / "games.pgn").read_text().count("[Event ") == games[-1]
     worst = alea("runs", "worst", "job", "--count", "5", *where)
+    check_file("json/runs-worst.txt", shape_of(worst), regenerate)
     assert len(worst["positions"]) == 5
     losses = [float(line.partition('c0 "loss ')[2].rstrip('";')) for line in worst["positions"]]
     assert losses == sorted(losses, reverse=True)
