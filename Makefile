@@ -4,7 +4,7 @@ PYTHON ?= $(shell sh scripts/newest_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: train setup web programs lock test lint wheel lowest mutants bench-check bench-floors gpu-check clean
+.PHONY: train setup web programs lock check test long lint wheel lowest mutants bench-check bench-floors gpu-check clean
 
 # ---- installing
 
@@ -75,29 +75,43 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-# All tests, on every core; the wheel, installed into an environment of its own; the lowest versions that we promise;
-# a sample of the mutants; our speed.
+# While you write: style, types and the quick tests, in less than five minutes on two cores.
+check: lint
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long"
+
+# All that guards a promise: every test but those of `make long`, with one process more than there are cores, because many
+# wait for others; the wheel, installed into an environment of its own; the lowest versions; a sample of the mutants; our speed.
 test: programs $(PAGE) lint
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n $$(($$($(BIN)/python -c "import os; print(os.cpu_count())") + 1)) --dist worksteal --durations=20
 	$(MAKE) wheel
 	$(MAKE) lowest
 	$(BIN)/python scripts/mutate.py --sample 5
 	$(MAKE) bench-check
+
+# The full matrices: more seeds, sizes and games of what `make test` has one or two of. Takes more than an hour.
+long: programs $(PAGE) $(VENV)/.test
+	$(BIN)/python -m pytest -m long --durations=20
 
 wheel: $(VENV)/.setup $(PAGE)
 	rm -rf build dist
 	$(BIN)/python -m build --wheel --outdir dist . >/dev/null
 	$(BIN)/python scripts/smoke_wheel.py dist
 
-# A part of the tests on the lowest versions that pyproject.toml allows, on Python 3.11 where it is found.
+# A part of the tests on Python 3.11 and the lowest versions that pyproject.toml allows: of each package what we call.
 LOWEST := .venv-lowest
+LOWEST_TESTS := $(addprefix tests/, core models replay observe play/test_ratings.py search/test_puct.py frozen/test_runs.py \
+  frozen/test_networks.py frozen/test_records.py frozen/test_wire.py frozen/test_replay.py games/test_playthroughs.py \
+  games/test_pgx.py games/test_gym.py games/backgammon/test_turns.py classical/test_board.py graph/test_store.py \
+  bridges/test_mcp.py bench/test_spiel.py runtimes/test_codec.py runtimes/redis/test_server.py runtimes/redis/test_access.py \
+  runtimes/ray/test_inference.py::test_requests_are_joined_and_answered_each_with_its_own \
+  web/test_api.py::test_a_game_of_backgammon_against_another_player)
 $(LOWEST)/.installed: $(VENV)/.setup pyproject.toml
 	$(BIN)/uv venv --quiet --allow-existing --no-python-downloads --python 3.11 $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[all]' --group test
 	touch $@
 
 lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -n auto --dist worksteal tests/lowest
+	ALEA_REQUIRE_ALL=0 $(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 mutants: $(VENV)/.test
 	$(BIN)/python scripts/mutate.py

@@ -13,11 +13,21 @@ from jax.experimental.compilation_cache import compilation_cache
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_platforms", "cpu")
 
+RUNTIMES = ("runtimes/ray", "runtimes/redis", "runtimes/rllib")
+SLOW = ("bench", "bridges", "cli", "doctor", "engines", "monitor", "web", *RUNTIMES)
 REQUIRE_ALL = os.environ.get("ALEA_REQUIRE_ALL") == "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write golden files anew; review them as diffs")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what lies in these folders: it starts servers, browsers or other programs, or it trains."""
+    folders = [Path(__file__).parent / name for name in SLOW]
+    for item in items:
+        if any(folder in item.path.parents for folder in folders):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from aleazero.core.errors import AleaError
 from aleazero.games.registry import make_game
 from aleazero.models.build import ModelConfig, build_model
 
+pytestmark = pytest.mark.slow
+
 SMALL = (
     *("model.width=8", "model.blocks=0", "search.max_simulations=2", "selfplay.fast_simulations=1"),
     *("selfplay.num_games=8", "selfplay.moves_per_rollout=6", "selfplay.random_plies=0", "replay.capacity_rows=480"),

@@ -13,6 +13,7 @@ from aleazero.games.chess.game import Chess
 from tests.games.conftest import quick_compile  # noqa: F401
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("quick_compile"),
     pytest.mark.skipif(not DEBIAN_PLACE.exists(), reason="Debian's stockfish is not installed"),
 ]

@@ -35,6 +35,7 @@ from tests.games.chess.support import GAME, action_of, parse, single, stacked
 from tests.games.conftest import quick_compile  # noqa: F401
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.usefixtures("quick_compile"),
     pytest.mark.skipif(not DEBIAN_PLACE.exists(), reason="Debian's stockfish is not installed"),
 ]

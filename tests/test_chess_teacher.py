@@ -22,7 +22,7 @@ from aleazero.search.settings import SearchConfig, make_knobs
 from tests.games.chess.support import GAME, TACTICAL, action_of, parse, stacked
 from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 SMALL = (
     *("model.width=8", "model.blocks=1", "search.max_simulations=2", "selfplay.num_games=4", "total_rows=2048"),
     *("selfplay.moves_per_rollout=8", "replay.capacity_rows=4096", "replay.min_rows=32", "learn.batch_size=16"),

@@ -16,6 +16,8 @@ import pytest
 
 from tests.cuda_programs import GROUPS
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "golden" / "cuda_programs"
 
 

@@ -15,7 +15,7 @@ from aleazero.games.registry import make_game
 from aleazero.play.ratings import clustered_interval, t_quantile
 from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 
 START = np.zeros((2, 25), int)
 for point, number in ((24, 2), (13, 5), (8, 3), (6, 5)):

@@ -32,7 +32,7 @@ from aleazero.play.match import TurnPlayer, play_match
 from aleazero.players import make_player
 from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 library = pytest.mark.skipif(importlib.util.find_spec("gnubg_nn") is None, reason="gnubg-nn is not installed")
 
 GAME = Backgammon()

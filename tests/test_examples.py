@@ -9,12 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "train_tictactoe.py"
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": str(ROOT),
     "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_backend_optimization_level=0",  # compiling is most of a small version
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # compiling is most of a small version
     "XDG_CACHE_HOME": os.devnull,
 }
 

@@ -15,7 +15,7 @@ from aleazero.experiment.plan import read_plan
 from aleazero.experiment.run import run_experiment
 from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 
 ROOT = Path(__file__).parents[1]
 ALONE = """

@@ -21,6 +21,8 @@ from aleazero.models.build import Model, ModelConfig, build_model
 from aleazero.players import load_run_weights, make_player
 from tests.runtimes.support import newest, programs, quick_programs, tiny, train  # noqa: F401 - fixtures
 
+pytestmark = pytest.mark.slow
+
 
 def rules(name: str) -> Game:
     game = make_game(name)

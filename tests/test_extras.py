@@ -16,6 +16,8 @@ import pytest
 from aleazero.cli.options import need_redis
 from aleazero.core.errors import MissingExtra
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]

@@ -1,4 +1,4 @@
-"""It learns: three seeds each of tic-tac-toe and Connect Four, small enough for two cores, from nothing to good play.
+"""It learns tic-tac-toe and Connect Four, small enough for two cores, from nothing to good play; `-m long`: more seeds.
 
 Thresholds lie well below what every seed reached when they were set, and well above what an untrained network does.
 """
@@ -22,7 +22,7 @@ from aleazero.runtimes.start import Finished, Stopping, resume, start
 from tests.runtimes.support import StopAfter, differences, newest
 
 pytestmark = pytest.mark.slow
-SEEDS = (0, 1, 2)
+SEEDS = (0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2)))
 
 COMMON = (
     *("model.kind=mlp", "model.width=64", "search.kind=gumbel", "selfplay.num_games=128", "replay.rows_per_new_row=4"),

@@ -47,7 +47,7 @@ from tests.games.conftest import quick_compile  # noqa: F401
 from tests.games.tiny import MOVES
 from tests.play.test_turns import Toss
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 
 GAME = TicTacToe()
 CHESS = Chess()

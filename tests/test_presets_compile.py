@@ -9,6 +9,8 @@ import pytest
 
 from tests.programs import presets
 
+pytestmark = pytest.mark.slow
+
 PRESETS = presets()
 
 

@@ -24,6 +24,8 @@ from aleazero.rate import Positions, pig_turns, rate, solved_positions
 from aleazero.search.settings import SearchConfig
 from aleazero.solvers import tictactoe
 
+pytestmark = pytest.mark.slow
+
 
 @dataclasses.dataclass(frozen=True)
 class FirstLegal:

@@ -20,7 +20,7 @@ from aleazero.players import RandomPlayer, TurnNetworkPlayer, make_player
 from aleazero.rollouts import EVENLY, Rollouts, make_rollouts
 from tests.games.conftest import quick_compile  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_compile")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
 
 GAME = Backgammon()
 POINTS = np.array([outcome.points for outcome in OUTCOMES])

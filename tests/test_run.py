@@ -15,6 +15,8 @@ from aleazero.run import main
 from aleazero.runs import RunFolder, new_run
 from tests.runtimes.support import ROOT, newest, programs, statuses, tiny, write_config  # noqa: F401 - fixtures
 
+pytestmark = pytest.mark.slow
+
 # Everything that is no core dependency: whoever imports it learns that it is not installed. Flax needs some of it for
 # itself, and has it before it is gone.
 WITHOUT = """

@@ -16,6 +16,8 @@ from aleazero.replay.log import ReplayLog
 from scripts import same_numbers
 from scripts.same_numbers import Case, Values, differences, judge, main, read_run
 
+pytestmark = pytest.mark.slow
+
 in_checkout = pytest.mark.skipif(not (same_numbers.ROOT / ".git").exists(), reason="not a git checkout")
 
 

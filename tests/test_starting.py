@@ -18,6 +18,8 @@ from aleazero.runtimes.start import resume, start
 from tests.runtimes import test_ppo
 from tests.runtimes.support import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 SMALL = read_figures().groups(small=True)
+FIRST = {options.kind: options for options in reversed(SMALL)}.values()  # of each kind; the others are for `-m long`
 
 
 def said_by(*, small: bool = False) -> tuple[int, list[str]]:
@@ -27,7 +28,11 @@ def said_by(*, small: bool = False) -> tuple[int, list[str]]:
     return run(gpu_check.FLOORS, lines.append, small=small), lines
 
 
-@pytest.mark.parametrize("options", SMALL, ids=lambda options: SMALL[options][0].name)
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param(each, marks=[] if each in FIRST else pytest.mark.long) for each in SMALL],
+    ids=lambda options: SMALL[options][0].name,
+)
 def test_a_figure_is_measured_in_a_tiny_size_with_the_core_dependencies_alone(
     options: cases.Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def everything(at: Position, depth: int, height: int) -> float:
     return -MATE + height if check else 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fen", "wanted"),
     [
@@ -79,6 +80,7 @@ def test_mates_that_are_proved_are_found(moves: int, depth: int, least: int) -> 
     assert solved >= least
 
 
+@pytest.mark.slow
 def test_two_moves_ahead_it_finds_what_looking_at_everything_finds() -> None:
     """As deep as that nothing is left out but captures in vain, which both leave out."""
     at, checked = empty(), 0

@@ -74,6 +74,7 @@ def test_leaves_are_as_many_as_is_known(fen: str) -> None:
     assert seen(at) == before
 
 
+@pytest.mark.slow
 def test_random_games_are_python_chess_s_move_for_move() -> None:
     at, again = empty(), empty()
     kinds = set()

@@ -20,12 +20,14 @@ def learned() -> Values:
     return learn(7, 2, FEW)
 
 
+@pytest.mark.slow
 def test_queens_are_worth_more_than_rooks_and_those_more_than_others_from_nothing() -> None:
     _, pawn, knight, bishop, rook, queen, _ = worth_of(learn(7, 2, ((1, 1200), (1, 800))).table())
     assert queen > rook > max(knight, bishop, pawn)
     assert min(pawn, knight, bishop) > 0
 
 
+@pytest.mark.slow
 def test_they_do_not_depend_on_who_played_which_game(learned: Values) -> None:
     alone = learn(7, 1, FEW)
     np.testing.assert_array_equal(alone.squares, learned.squares)

@@ -108,6 +108,7 @@ def test_the_barrier_lets_a_chain_of_moves_compile(tmp_path: Path) -> None:
     assert _reduced("barrier", seconds=60, cache=tmp_path) < 30
 
 
+@pytest.mark.slow
 def test_without_the_barrier_xla_still_does_not_come_to_an_end(tmp_path: Path) -> None:
     """Fails when XLA has mended it: then the barrier in backgammon's `turns.py` can go, from that JAX on."""
     if jax.__version_info__ < (0, 11):

@@ -57,6 +57,7 @@ def test_programs_keep_the_names_of_what_they_compute_whichever_way_they_are_giv
     assert decorated.__name__ == "decorated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tictactoe", "pig", "backgammon", "pgx:tic_tac_toe"])
 def test_what_rules_compute_is_theirs_whoever_asks(name: str) -> None:
     game = make_game(name)

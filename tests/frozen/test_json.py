@@ -35,6 +35,8 @@ from tests.frozen.shape import HERE, check_file, shape_of
 from tests.monitor.test_services import STAND_IN, put
 from tests.runtimes.support import quick_programs  # noqa: F401 - fixture
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/balatro"
 START = "4HPwATDgc/ABMA"  # of backgammon: the first position

@@ -43,6 +43,8 @@ from aleazero.result_record import describe as describe_player
 from tests.cli.conftest import TINY, surroundings  # noqa: F401 - fixture
 from tests.frozen.shape import check_file
 
+pytestmark = pytest.mark.slow
+
 HOST_GAME = "balatro"
 PRESETS = Path(str(resources.files("aleazero"))) / "presets"
 SETS = {  # of the smallest run of each algorithm; what it plays and learns is no matter

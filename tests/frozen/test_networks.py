@@ -25,6 +25,8 @@ from tests.frozen.support import (
     read_json,
 )
 
+pytestmark = pytest.mark.slow
+
 EXPORTED = sorted(path.stem for path in EXPORTS.glob("*.json"))
 WITH_ONNX = ("search", "turns")
 COMES_WITH_IT = sorted(path.stem for path in BUNDLED.glob("*.json"))

@@ -20,6 +20,8 @@ from tests.frozen.support import (
     read_record,
 )
 
+pytestmark = pytest.mark.slow
+
 KINDS = sorted(path.stem for path in RECORDS.glob("*.json"))
 ELSEWHERE = ("version", "commit", "dirty", "time", "hardware")  # of the program and the machine that measured
 

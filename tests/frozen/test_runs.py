@@ -29,6 +29,8 @@ from tests.frozen.support import (
     shape_text,
 )
 
+pytestmark = pytest.mark.slow
+
 NAMES = sorted(path.stem for path in RUNS.glob("*.json"))
 NEEDS = {"gym": ["gymnasium"], "rllib": ["gymnasium"]}  # to read them; all else is in every installation
 LOGGED = ("search", "turns")

@@ -42,6 +42,7 @@ def test_shapes_and_programs(kind):
     assert re.search(kind.says, error.message), error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", broken.families(broken.Played, broken.Told, broken.Reseeded), ids=named)
 def test_laws_of_play(kind):
     error = complaint(kind())

@@ -67,6 +67,7 @@ def test_random_games_follow_the_reference():
     assert {-1.0, 1.0} <= set(winners.tolist())
 
 
+@pytest.mark.slow
 def test_keeps_the_contract():
     report = check_game(GAME, lanes=LANES, plies=PLIES)
     assert report.games > LANES

@@ -65,6 +65,7 @@ def test_othello_agrees_with_pgx_move_for_move():
     assert listed(OTHELLO, ours) == []  # Pgx calls every action legal here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "warnings"),
     [(OTHELLO, (COND,)), (BACKGAMMON, (COND, "no game ended in 60 plies of random play"))],

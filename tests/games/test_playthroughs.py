@@ -84,6 +84,7 @@ def checksum(data: bytes) -> str:
     return f"crc32 {zlib.crc32(data):08x}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLIES)
 def test_playthrough(name: str, regenerate: bool):
     file = FOLDER / f"{name.replace(':', '_')}.txt"

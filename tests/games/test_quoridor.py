@@ -147,6 +147,7 @@ def games() -> list[list[Ply]]:
     return out
 
 
+@pytest.mark.slow
 def test_random_games_match_the_reference(games):
     for plies in games:
         for ply in plies:
@@ -174,6 +175,7 @@ def test_random_games_cover_the_rules(games):
 # --- mazes --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mazes_match_the_reference():
     """Positions full of walls that lean on one another: many walls would cut somebody off."""
     rng = random.Random(11)
@@ -373,6 +375,7 @@ def mask(listed: jax.Array) -> np.ndarray:
     return (np.asarray(listed)[:, :, None] == np.arange(209)).any(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetry", GAME.symmetries, ids=lambda s: s.name)
 def test_symmetries(symmetry, games):
     """Legal actions map on to legal actions, and turning before a move or after it makes no difference."""

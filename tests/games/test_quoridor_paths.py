@@ -40,6 +40,7 @@ def plain(walls: np.ndarray) -> np.ndarray:
     return far
 
 
+@pytest.mark.slow
 def test_distances_are_those_of_a_plain_search() -> None:
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 16))
     act = jax.jit(lambda s, k: jax.vmap(GAME.apply_action)(s, random_actions(GAME, s, k)))
@@ -57,6 +58,7 @@ def test_the_way_through_a_maze_is_found() -> None:
     assert me > 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("position", "walks", "races"),
     [
@@ -84,12 +86,14 @@ def test_it_goes_where_the_goal_is_nearest_and_hinders_when_behind(
     assert {walk, race} <= set(np.asarray(GAME.legal_list(state)).tolist())
 
 
+@pytest.mark.slow
 def test_the_players_beat_random_and_hindering_beats_walking() -> None:
     shortest, walls = make_player("shortest", GAME), make_player("shortest:walls", GAME)
     assert play_match(GAME, shortest, make_player("random", GAME), pairs=4, seed=0).points.mean() > 0.9
     assert play_match(GAME, walls, shortest, pairs=4, seed=0, opening_plies=4).points.mean() > 0
 
 
+@pytest.mark.slow
 def test_games_with_scattered_pawns_go_on_and_either_seat_moves() -> None:
     states = jax.jit(jax.vmap(GAME.starts["scattered"]))(jax.random.split(jax.random.key(0), 500))
     assert not bool(states.terminated.any())

@@ -56,6 +56,7 @@ def test_random_games_follow_the_reference():
     assert assert_follows(steps, Reference) > LANES
 
 
+@pytest.mark.slow
 def test_keeps_the_contract():
     report = check_game(GAME, lanes=LANES, plies=PLIES)
     assert report.positions == LANES * PLIES

@@ -20,6 +20,8 @@ from aleazero.graph.queries import NAMED, synergies
 from aleazero.graph.store import Embedded, GraphError, Unreachable, open_store
 from tests.graph import bolt_server
 
+pytestmark = pytest.mark.slow
+
 Server = tuple[str, "subprocess.Popen[str]"]
 
 

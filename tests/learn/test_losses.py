@@ -416,6 +416,7 @@ def by_action(lists: np.ndarray, shares: np.ndarray) -> dict[int, float]:
     return {int(a): float(p) for a, p in zip(lists, shares, strict=True) if a >= 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(GAMES))
 def test_a_turned_row_says_the_same_of_the_turned_position(name: str) -> None:
     """Which symmetry each of many copies got is read off its observation; everything else must agree with it."""
@@ -476,6 +477,7 @@ def even_network(game: Game) -> Callable[[Any, Array], Output]:
     return tictactoe if isinstance(game, TicTacToe) else connect_four
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(GAMES))
 def test_turning_changes_nothing_for_a_network_that_treats_all_turns_alike(name: str) -> None:
     game, _ = GAMES[name]

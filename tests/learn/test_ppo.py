@@ -110,6 +110,7 @@ def slow_loss(config: PpoConfig, logits, scores, rows: PpoRows, kl_weight: float
     return loss + kl_weight * means["kl"], means
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value_clip", [0.0, 0.5])
 def test_the_loss_is_the_slow_ones(value_clip):
     config = PpoConfig(value_clip=value_clip)
@@ -167,6 +168,7 @@ def make_weights(seed: int = 0):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("accumulate", "cached_rows", "pieces"), [(1, 0, 1), (4, 0, 4), (1, 3, 4), (2, 1, 8)])
 def test_epochs_of_minibatches_are_single_updates_in_a_row(accumulate, cached_rows, pieces):
     """Against a loop of one gradient at a time in the same order, in however many pieces a minibatch is learned."""
@@ -208,6 +210,7 @@ def test_epochs_of_minibatches_are_single_updates_in_a_row(accumulate, cached_ro
     assert float(stats.value_error) == pytest.approx(np.abs(returns - values).mean(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_good_action_becomes_likelier_and_illegal_ones_never_count():
     f = fragment(5)
     good = jnp.where(f.action == 0, 1.0, 0.0)

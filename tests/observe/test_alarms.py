@@ -100,6 +100,7 @@ def names(sink: Recorder) -> list[str]:
 # Runs that are ill.
 
 
+@pytest.mark.slow
 def test_a_run_that_is_well_gives_no_alarm(tmp_path: Path, quick_programs: None) -> None:  # noqa: F811
     for every_seconds in (0, 1000):
         config = tiny(*QUICK, f"observe.every_seconds={every_seconds}", "evaluate.opponents=random")

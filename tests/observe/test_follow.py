@@ -17,6 +17,8 @@ from aleazero.observe.jsonl import JsonlSink, truncate_jsonl
 from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
 
+pytestmark = pytest.mark.slow
+
 
 class Service:
     """A backend that does as it is told."""

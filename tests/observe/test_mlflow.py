@@ -27,9 +27,12 @@ from tests.observe import examples
 pytest.importorskip("mlflow")
 pytest.importorskip("sqlalchemy")
 pytest.importorskip("alembic")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"
+    ),
+]
 
 PATIENCE = 60.0
 

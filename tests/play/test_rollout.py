@@ -288,6 +288,7 @@ def dice_words(tree: Any) -> set[int]:
     return set(np.asarray(tree.chance_words)[live].tolist())
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_from_what_the_move_before_has_found() -> None:
     """The rollout's policies are those of trees that begin with the visits the last ones spent on what then happened.
 
@@ -551,6 +552,7 @@ print(len(leaves[0]), "leaves; different:", wrong)
 """
 
 
+@pytest.mark.slow
 def test_lanes_over_four_devices_play_the_same_games() -> None:
     environment = os.environ | {
         "XLA_FLAGS": "--xla_force_host_platform_device_count=4",

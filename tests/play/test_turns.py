@@ -435,6 +435,7 @@ def test_every_roll_is_looked_at_and_the_one_drawn_is_played() -> None:
 # ---- backgammon
 
 
+@pytest.mark.slow
 def test_backgammon_goes_from_best_play_to_best_play() -> None:
     """By plain enumeration: what comes next is the best answer to a roll that was possible."""
     moves, lanes = 4, [0, 1, 2, 3]
@@ -457,6 +458,7 @@ def test_backgammon_goes_from_best_play_to_best_play() -> None:
         assert reference.positions(following)[0] in found
 
 
+@pytest.mark.slow
 def test_a_game_is_over_once_its_end_is_known() -> None:
     """Races: the last row has the exact chances as its opinion, and its points are drawn from them."""
     game = Backgammon(4)

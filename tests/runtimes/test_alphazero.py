@@ -25,6 +25,8 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     train,
 )
 
+pytestmark = pytest.mark.slow
+
 SIMULATIONS = 5
 CONFIG = resolve(
     "backgammon",

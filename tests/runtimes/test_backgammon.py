@@ -29,6 +29,8 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     write_config,
 )
 
+pytestmark = pytest.mark.slow
+
 CONFIG = tiny(
     *("search.kind=expectimax", "model.policy=false", "model.coarse_inputs=true", "selfplay.every_roll=false"),
     *("targets.wait=false", "targets.td_lambda=0.7", "targets.opinion=network"),

@@ -9,8 +9,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from aleazero.runtimes.children import Child
 from aleazero.runtimes.guard import _alive
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 STUBBORN = (

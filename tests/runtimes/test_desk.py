@@ -38,9 +38,10 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
 
 pytest.importorskip("mlflow")
 pytest.importorskip("prometheus_client")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"),
+]
 
 DESK = (
     *("search.kind=direct", "observe.mlflow=local", "observe.prometheus=true", "observe.metrics_port=0"),

@@ -22,7 +22,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     tiny,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
 
 EPOCHS = (
     *("total_rows=1920", "learn.games_per_epoch=24", "learn.steps_per_game=2", "learn.learning_rate.rows=100000"),

@@ -52,7 +52,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     train,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from aleazero.runtimes.start import resume, start
 from tests.observe import examples
 from tests.runtimes.support import Recorder, StopAfter, differences, newest, programs, quick_programs  # noqa: F401
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
 
 TINY = (
     *("algorithm=ppo", "total_rows=1024", "model.kind=mlp", "model.width=16", "model.blocks=1", "model.value=twohot"),
@@ -165,6 +165,7 @@ def test_a_run_against_past_selves_goes_on_as_if_it_had_not_stopped(tmp_path):
     assert whole.last_eval[0].opponent == "random"
 
 
+@pytest.mark.long
 def test_tictactoe_is_learned_against_past_selves(tmp_path):
     """Random play against random play scores a half; a policy that has learned loses little."""
     config = resolve("tictactoe", preset="ppo", assignments=["total_rows=98304", "evaluate.games=200",

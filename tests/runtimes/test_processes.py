@@ -37,7 +37,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     tiny,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
 TWO = tiny("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096")
 
 

@@ -31,7 +31,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     write_config,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
 
 
 @pytest.fixture(autouse=True)

@@ -32,6 +32,8 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     write_config,
 )
 
+pytestmark = pytest.mark.slow
+
 # Segments of the replay log are small enough to be dropped, and writing a checkpoint takes long enough to be hit.
 SLOWLY = """
 import functools, os, time

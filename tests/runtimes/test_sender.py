@@ -21,9 +21,10 @@ from tests.observe import examples
 from tests.observe.pace import assert_not_held_up
 
 pytest.importorskip("mlflow")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*deprecated.*", "ignore::ResourceWarning"),
+]
 
 ROOT = Path(__file__).parents[2]
 

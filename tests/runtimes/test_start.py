@@ -33,6 +33,8 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     write_config,
 )
 
+pytestmark = pytest.mark.slow
+
 LONG = tiny("total_rows=1000000", "checkpoint.every_rows=12800", "replay.log=true")
 
 

@@ -12,6 +12,8 @@ from aleazero.runs import RunError, RunFolder, new_run
 from aleazero.runtimes.start import how_to_go_on
 from tests.runtimes.support import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:

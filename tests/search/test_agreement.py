@@ -48,8 +48,14 @@ def as_mctx(game: Game, evaluate: Any) -> Any:
     return predict, recurrent
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four"])
-@pytest.mark.parametrize("simulations", [16, 50])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("simulations", "name"),
+    [
+        *((16, "tictactoe"), (50, "connect_four")),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((16, "connect_four"), (50, "tictactoe"))),
+    ],
+)
 def test_gumbel_visits_equal_mctx(name: str, simulations: int) -> None:
     game = patient(name).game
     states, evaluate = positions(name, 24), hashed(game)
@@ -119,6 +125,7 @@ def puct_visits(name: str, lanes: int = 24, simulations: int = 64) -> tuple[np.n
     return by_action(ours, "visits", game.spec.num_actions), np.asarray(theirs.search_tree.summary().visit_counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tictactoe", "connect_four"])
 def test_puct_visits_equal_mctx(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Visit for visit, when the range is held at its widest."""
@@ -126,6 +133,7 @@ def test_puct_visits_equal_mctx(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(*puct_visits(name))
 
 
+@pytest.mark.slow
 def test_puct_visits_nearly_equal_mctx_with_a_moving_range() -> None:
     """Ours takes the range as it was when a node was last visited; it soon stops moving, so little changes."""
     mine, theirs = puct_visits("tictactoe")

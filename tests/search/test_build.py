@@ -18,6 +18,7 @@ from aleazero.search.settings import SearchConfig, make_knobs
 from tests.search.support import keys, patient, positions, states_of
 
 
+@pytest.mark.slow
 def test_one_call_at_a_time_equals_the_compiled_loop() -> None:
     """The seam: whoever evaluates leaves elsewhere gets the same tree."""
     game = patient("tictactoe").game
@@ -37,8 +38,14 @@ def test_one_call_at_a_time_equals_the_compiled_loop() -> None:
     np.testing.assert_array_equal(stepwise.action, whole.action)
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
-@pytest.mark.parametrize("kind", ["puct", "gumbel"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("puct", "tictactoe"), ("gumbel", "tictactoe"), ("puct", "pig"), ("gumbel", "connect_four")),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in (("puct", "connect_four"), ("gumbel", "pig"))),
+    ],
+)
 def test_recount(name: str, kind: str) -> None:
     modes = ["sampled", "exact"] if name == "pig" else ["sampled"]
     for chance in modes:
@@ -46,7 +53,10 @@ def test_recount(name: str, kind: str) -> None:
         assert recount(search.plan, tree, patient(name).evaluate, OPINIONATED) == []
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["pig", *(pytest.param(name, marks=pytest.mark.long) for name in ("tictactoe", "connect_four"))]
+)
 def test_recount_of_two_leaves_in_flight(name: str) -> None:
     search, tree, _ = patient(name).run(positions(name), 95, kind="gumbel", in_flight=2)
     assert recount(search.plan, tree, patient(name).evaluate, OPINIONATED) == []
@@ -83,6 +93,7 @@ def test_budget_temperature_and_noise_do_not_recompile() -> None:
     assert run._cache_size() == programs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tictactoe", "pig", "pgx:backgammon"])
 def test_no_copy_of_the_tree_is_made(name: str) -> None:
     """The compiled loop copies no array of the tree's size (nodes x lanes x edges or bytes)."""
@@ -97,6 +108,7 @@ def test_no_copy_of_the_tree_is_made(name: str) -> None:
     assert [line for body in bodies for line in body.splitlines() if wide.search(line)] == []
 
 
+@pytest.mark.slow
 def test_simulations_and_evaluations_are_counted_apart() -> None:
     """A finished game that is visited again asks the network nothing."""
     _, _, result = patient("tictactoe").run(states_of("tictactoe", "XX./OO./..."), 64, loudness=IGNORANT)
@@ -106,6 +118,7 @@ def test_simulations_and_evaluations_are_counted_apart() -> None:
     assert int(exact.evaluations[0]) == 1 + 6
 
 
+@pytest.mark.slow
 def test_few_edges_keep_the_likeliest() -> None:
     game = patient("connect_four").game
     states, evaluate = positions("connect_four"), hashed(game)

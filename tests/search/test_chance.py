@@ -58,6 +58,7 @@ def test_even_visits_together_follow_the_probabilities_closely() -> None:
     assert far[False] > 10
 
 
+@pytest.mark.slow
 def test_exact_values_equal_expectimax() -> None:
     states = states_of("pig", "10-20+5 1", "40-90+8 2", "95-98+2 1", "0-0+3 2")
     game, evaluate = patient("pig").game, patient("pig").evaluate
@@ -68,6 +69,7 @@ def test_exact_values_equal_expectimax() -> None:
     np.testing.assert_allclose(np.asarray(result.values)[:, :2], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", ["sampled", "exact"])
 def test_with_perfect_values_pig_is_played_perfectly(chance: Any) -> None:
     """An evaluator that knows the truth: the search agrees with it, who acts next depending on the die."""
@@ -99,6 +101,7 @@ def test_with_perfect_values_pig_is_played_perfectly(chance: Any) -> None:
     assert np.abs(best - solve(mine, yours, turn)).mean() < 0.03
 
 
+@pytest.mark.slow
 def test_independent_draws_keep_the_books_too() -> None:
     game = patient("pig").game
     config = SearchConfig(max_simulations=64, chance_draw="random")
@@ -109,6 +112,7 @@ def test_independent_draws_keep_the_books_too() -> None:
     assert recount(search.plan, grow(positions("pig"), keys(16)), evaluate, OPINIONATED) == []
 
 
+@pytest.mark.slow
 def test_a_search_never_sees_the_dice_to_come() -> None:
     """Where chance is sampled, what the game will really roll leaves no trace in the search."""
     game = patient("pgx:backgammon").game
@@ -119,6 +123,7 @@ def test_a_search_never_sees_the_dice_to_come() -> None:
     np.testing.assert_array_equal(first.value, second.value)
 
 
+@pytest.mark.slow
 def test_afterstates_can_be_evaluated_themselves() -> None:
     """Where networks may judge chance states, a new one is a leaf of its own: one node, one evaluation."""
 
@@ -148,6 +153,7 @@ def backgammon_positions() -> tuple[Backgammon, Any]:
     return game, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[rows], steps.state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", ["sampled", "afterstate"])
 def test_networks_judge_chance_states_only_where_that_is_asked(chance: Any) -> None:
     """Backgammon, whose networks may: this evaluator says 0.99 of every chance state, and of nothing else."""
@@ -186,6 +192,7 @@ class OddStart(Dash):
         return super().apply_chance(state, outcome % 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", ["sampled", "exact"])
 def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(chance: Any) -> None:
     game = OddStart()
@@ -206,6 +213,7 @@ def grown(game: Game, config: SearchConfig, evaluate: Evaluate, states: Any) -> 
     return search, grow(states, keys(states.to_play.shape[0]))
 
 
+@pytest.mark.slow
 def test_above_a_chance_node_the_expectation_is_passed_on() -> None:
     """The second visit ends in one outcome, but the root is told what all of them are worth together."""
     states = states_of("pig", "0-0+0 1", "30-40+0 2", "95-10+0 1")

@@ -26,6 +26,7 @@ def evaluate(weights: Any, observations: jax.Array) -> Prediction:
     return Prediction(logits, jnp.clip(jnp.round(flat.sum(-1)) / 64, -1, 1) * (1 - 2 * (flat[:, 0] % 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("game", "config"),
     [

@@ -152,6 +152,7 @@ def listed() -> tuple[np.ndarray, Any]:
 # ---- the best play
 
 
+@pytest.mark.slow
 def test_the_best_play_is_that_of_plain_enumeration() -> None:
     states, found, dice = positions()
     turn = best_of_all(states)
@@ -174,6 +175,7 @@ def test_the_best_play_is_that_of_plain_enumeration() -> None:
     assert max(len(plays) for plays in ends) > 60
 
 
+@pytest.mark.slow
 def test_turns_found_checker_by_checker_are_the_same() -> None:
     """By the notation: another way to all turns. Lanes 32 on: a first checker has moved, so the rest is chosen."""
     states = positions()[0]
@@ -191,6 +193,7 @@ def test_turns_found_checker_by_checker_are_the_same() -> None:
     assert int(begun.left[lanes[-1]]) in (1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [2**20, 2])
 def test_chunks_do_not_matter_and_the_first_of_equals_is_played(levels: int) -> None:
     weights, states = judging(levels=levels), positions()[0]
@@ -391,6 +394,7 @@ def tables() -> Any:
     return jax.device_put(LARGE.ending_tables())
 
 
+@pytest.mark.slow
 def test_endings_are_believed_and_not_the_network() -> None:
     keys = jax.vmap(jax.random.key)(jnp.arange(48))
     boards = jax.jit(jax.vmap(LARGE.starts["bearoff"]))(keys)
@@ -411,6 +415,7 @@ def test_endings_are_believed_and_not_the_network() -> None:
     np.testing.assert_array_equal(np.asarray(informed.opinion)[others], np.asarray(plain.opinion)[others])
 
 
+@pytest.mark.slow
 def test_bearoffs_are_played_as_the_tables_say() -> None:
     keys = jax.vmap(jax.random.key)(jnp.arange(LANES))
     rolls = jnp.arange(LANES, dtype=jnp.int32) % 21

@@ -41,6 +41,7 @@ def test_takes_a_win_in_one() -> None:
     assert np.asarray(result.action).tolist() == [2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["connect_four", "pig", "quoridor"])
 def test_two_leaves_in_flight_find_what_one_after_the_other_would(name: str) -> None:
     """The same visits and values, but in the few lanes where a phase ended between two descents and it mattered."""

@@ -24,6 +24,11 @@ from tests.lowering import instead_of_a
 from tests.search.support import keys, patient, positions
 
 LANES = 13  # not a multiple of a program's
+SETTINGS: tuple[dict[str, Any], ...] = (
+    {"kind": "puct", "try_all": True},
+    {"kind": "gumbel", "least_range": 0.3},
+    {"kind": "puct"},
+)
 
 
 @pytest.fixture(autouse=True)
@@ -52,10 +57,15 @@ def _assert_same(one: Tree, other: Tree) -> None:
             np.testing.assert_array_equal(left, right, err_msg=field.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel", "least_range": 0.3}]
+    ("name", "settings"),
+    [
+        pytest.param(name, settings, marks=[] if number == place else pytest.mark.long)
+        for number, settings in enumerate(SETTINGS)
+        for place, name in enumerate(("tictactoe", "connect_four", "pig"))
+    ],
 )
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
 def test_kernels_grow_the_same_tree(name: str, settings: Any) -> None:
     """Short games that end within the search, one that goes on, and one with chance nodes."""
     config = SearchConfig(max_simulations=48, **settings)
@@ -66,7 +76,10 @@ def test_kernels_grow_the_same_tree(name: str, settings: Any) -> None:
     assert kernels.lineage.size == 0
 
 
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four", "pig"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["pig", *(pytest.param(name, marks=pytest.mark.long) for name in ("tictactoe", "connect_four"))]
+)
 def test_kernels_grow_the_same_tree_with_two_leaves_in_flight(name: str) -> None:
     config = SearchConfig(kind="gumbel", max_simulations=33, in_flight=2)
     plain = _grown(name, dataclasses.replace(config, kernels="never"))
@@ -74,6 +87,7 @@ def test_kernels_grow_the_same_tree_with_two_leaves_in_flight(name: str) -> None
     assert (np.asarray(plain.stats)[0, :, 0] <= 34).all()
 
 
+@pytest.mark.slow
 def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     def play(how: Any) -> Tree:
         config = SearchConfig(max_simulations=24, reuse=True, kernels=how)
@@ -94,11 +108,12 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
     assert (np.asarray(plain.stats)[0, :, 0] > 25).any()  # something was kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel"}, {"kind": "gumbel", "in_flight": 2}],
 )
-@pytest.mark.parametrize("gpu", ["NVIDIA A100", "NVIDIA H100"])
+@pytest.mark.parametrize("gpu", [pytest.param("NVIDIA A100", marks=pytest.mark.long), "NVIDIA H100"])
 def test_kernels_are_compiled_for_a_gpu(settings: Any, gpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as that goes without one: every operation in them is known to the kernels' compiler."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
@@ -116,7 +131,7 @@ def test_kernels_are_compiled_for_a_gpu(settings: Any, gpu: str, monkeypatch: py
     "settings",
     [{"kind": "puct"}, {"kind": "puct", "try_all": True}, {"kind": "gumbel"}, {"kind": "gumbel", "in_flight": 2}],
 )
-@pytest.mark.parametrize("name", ["connect_four", "pig"])
+@pytest.mark.parametrize("name", [pytest.param("connect_four", marks=pytest.mark.long), "pig"])
 def test_a_try_finds_kernels_that_run(settings: Any, name: str) -> None:
     config = SearchConfig(kernels="interpreted", **settings)
     assert kernels_problem(Plan(patient(name).game, config)) == ""
@@ -136,6 +151,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
     warn_of_plain_walks.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["no module", "not on this device"])
 def test_a_gpu_that_cannot_run_kernels_walks_plainly_and_says_so_once(
     why: str, said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +174,7 @@ def test_expectations_are_walked_plainly() -> None:
     assert not build_search(patient("pig").game, config).plan.kernels
 
 
+@pytest.mark.slow
 def test_trees_whose_places_kernels_cannot_count_are_walked_plainly(
     said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +188,7 @@ def test_trees_whose_places_kernels_cannot_count_are_walked_plainly(
     assert not _grown("tictactoe", config, LANES - 1).lineage.size
 
 
+@pytest.mark.slow
 def test_without_kernels_their_compiler_is_not_imported() -> None:
     lines = "import sys, aleazero.search.build, aleazero.cli.main; print('jax.experimental.pallas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True).stdout == "False\n"

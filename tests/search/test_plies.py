@@ -74,12 +74,14 @@ def by_hand(after: Any, ply: int) -> np.ndarray:
     return np.where(np.asarray(after.terminated)[:, None], seen, total)
 
 
+@pytest.mark.slow
 def test_the_rolls_are_the_later_outcomes() -> None:
     after = of_lane(BEST(ANY, STATES).afterstates, 0)
     np.testing.assert_allclose(GAME.chance_probs(jax.tree.map(lambda x: x[0], after))[: len(ROLLS)], CHANCES, rtol=1e-6)
     assert GAME.num_later_outcomes == len(ROLLS) == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ply", [1, 2])
 def test_an_opinion_is_the_mean_over_rolls_of_what_the_best_answer_promises(ply: int) -> None:
     after = BEST(ANY, STATES).afterstates
@@ -93,6 +95,7 @@ def test_a_finished_game_is_known() -> None:
     assert np.asarray(opinions(1)(ANY, won))[0].tolist() == [0, 0, 1, 0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 16])
 def test_the_shortlist_is_the_head_of_the_ranking(chunk: int) -> None:
     game = Backgammon(chunk)
@@ -108,6 +111,7 @@ def test_the_shortlist_is_the_head_of_the_ranking(chunk: int) -> None:
     assert len(rank_turns(SEARCH, ANY, of_lane(STATES, 2)).value) < 6  # one has fewer plays than places
 
 
+@pytest.mark.slow
 def test_the_best_candidate_is_played_and_a_lot_draws_any_play() -> None:
     lots = jnp.array([0, 0, 77], jnp.uint32)
     found = compiled(1)(ANY, STATES, lots)
@@ -126,6 +130,7 @@ def test_the_best_candidate_is_played_and_a_lot_draws_any_play() -> None:
     np.testing.assert_array_equal(found.afterstates.mine[2], by_lot.afterstates.mine[2])
 
 
+@pytest.mark.slow
 def test_plays_that_are_too_far_behind_are_not_looked_at() -> None:
     nearest, plain = compiled(1, 0.0)(ANY, STATES), BEST(ANY, STATES)
     np.testing.assert_array_equal(nearest.afterstates.mine, plain.afterstates.mine)

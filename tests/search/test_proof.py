@@ -80,6 +80,7 @@ def preference(end):
     return value, -value * plies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["puct", "gumbel"])
 def test_where_all_is_known_wins_come_soon_and_losses_late(kind):
     states = late()
@@ -99,6 +100,7 @@ def test_where_all_is_known_wins_come_soon_and_losses_late(kind):
     assert min(seen.values()) >= 1, seen
 
 
+@pytest.mark.slow
 def test_one_look_at_a_win_is_enough():
     """An evaluator that shouts: PUCT hardly looks at what it does not believe in, and visits say otherwise."""
     states = positions("tictactoe", 400)
@@ -111,6 +113,7 @@ def test_one_look_at_a_win_is_enough():
     assert (visited[won] < 1).sum() > 0
 
 
+@pytest.mark.slow
 def test_flatter_priors_look_at_more_moves():
     states = positions("tictactoe", 64)
     seen = []

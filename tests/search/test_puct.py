@@ -59,6 +59,7 @@ def test_no_simulations_leaves_the_priors() -> None:
     np.testing.assert_allclose(result.policy, np.maximum(np.asarray(result.priors), 0), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_win_in_one_keeps_its_visits() -> None:
     states = states_of("connect_four", "112233", "1122334")
     _, _, result = patient("connect_four").run(states, 64, loudness=IGNORANT)
@@ -75,6 +76,7 @@ def test_a_threat_is_stopped() -> None:
     assert np.asarray(result.action).tolist() == [3, 2]
 
 
+@pytest.mark.slow
 def test_a_root_tries_every_move_once_where_there_is_room() -> None:
     """An evaluator that shouts; with room for fewer than four times as many simulations as moves, all is as ever."""
     states = positions("connect_four", 32)

@@ -58,6 +58,7 @@ def _played_out(tree: Tree, roots: Any) -> np.ndarray:
     return packed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["never", pytest.param("interpreted", marks=pytest.mark.long)])
 def test_a_tree_ends_where_whole_play_ends(kernels: Any) -> None:
     roots = _roots()
@@ -70,6 +71,7 @@ def test_a_tree_ends_where_whole_play_ends(kernels: Any) -> None:
     assert recount(search.plan, tree, hashed(GAME), OPINIONATED) == []
 
 
+@pytest.mark.slow
 def test_a_recount_sees_a_tree_that_forgot_the_past() -> None:
     search, tree = _grown(dataclasses.replace(CONFIG, kernels="never"))
     forgot = replace(tree, past=jnp.zeros_like(tree.past))
@@ -78,6 +80,7 @@ def test_a_recount_sees_a_tree_that_forgot_the_past() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_kept_subtree_goes_on_counting() -> None:
     config = dataclasses.replace(CONFIG, kernels="never")
     roots, knobs, evaluate = _roots(), make_knobs(config), hashed(GAME)

@@ -42,6 +42,7 @@ def played() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_kept_visits_are_those_of_the_edge(played: dict[str, Any]) -> None:
     tree = played["again"](played["tree"], played["result"].edge, played["after"], keys(LANES))
     visits = np.take_along_axis(np.asarray(played["result"].visits), np.asarray(played["result"].edge)[:, None], -1)[
@@ -79,6 +80,7 @@ def test_only_a_game_that_goes_on_along_an_edge_of_the_tree_is_followed(played: 
     assert not np.asarray(search.follow(won, result.action, none, everybody).node).any()
 
 
+@pytest.mark.slow
 def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept() -> None:
     """All that is kept is right; visits to what was cut off stay counted above it."""
     game = patient("tictactoe").game
@@ -99,6 +101,7 @@ def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept() -> None:
     assert [problem for problem in problems if "visits" not in problem and "add up" not in problem] == []
 
 
+@pytest.mark.slow
 def test_a_chain_of_kept_searches_stays_within_its_room() -> None:
     """And its books still balance."""
     game = patient("tictactoe").game

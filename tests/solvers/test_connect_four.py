@@ -125,6 +125,7 @@ def middle() -> np.ndarray:
     return boards_of(random_positions(seed=2, count=100, low=14, high=27))
 
 
+@pytest.mark.slow
 def test_late_positions_agree_with_exhaustive_search(late):
     values = solve_moves(boards_of(late))
     assert values.dtype == np.int8

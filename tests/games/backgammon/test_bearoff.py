@@ -106,6 +106,7 @@ def one(point: int, number: int = 1) -> list[int]:
     return [number * (p == point) for p in range(1, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counts", "chances"),
     [

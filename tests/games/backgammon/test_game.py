@@ -58,6 +58,7 @@ def test_random_games_follow_the_reference() -> None:
     assert assert_follows(wander(GAME, lanes=12, plies=400, seed=1), reference.Game) > 6
 
 
+@pytest.mark.slow
 def test_keeps_the_contract() -> None:
     game: Any = Backgammon()
     game.plays, game.plays_start = jax.jit(game.plays), jax.jit(game.plays_start)
@@ -132,6 +133,7 @@ def ends_by_actions(states: Any) -> list[set[bytes]]:
     return ends
 
 
+@pytest.mark.slow
 def test_whole_turns_are_what_sequences_of_actions_lead_to() -> None:
     rng = random.Random(3)
     positions, dice = [drawn(rng, KINDS[i % 6]) for i in range(BLOCK // 4)], rolls(rng, BLOCK // 4)

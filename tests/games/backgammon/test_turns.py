@@ -87,6 +87,7 @@ def per_lane(owner: np.ndarray, after: Any, lanes: int) -> list[list[Position]]:
 # ---- plain Python
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_plays_are_those_of_the_reference(kind: str, listed: Lister) -> None:
     number = 105 if kind == "blots" else 315
@@ -235,6 +236,7 @@ def near_the_widest(number: int) -> list[Rolled]:
     return rolled
 
 
+@pytest.mark.slow
 def test_plays_are_those_of_gnubg(gnubg: Any, listed: Lister) -> None:
     kinds = {kind: some_of(kind, LANES // 4 if kind == "blots" else LANES, seed=1) for kind in KINDS}
     kinds |= {"random play": random_play(), "strong play": strong_play(gnubg, 4 * LANES)}
@@ -313,6 +315,7 @@ def listing_in(size: int) -> list[tuple[int, ...]]:
     return stream(step, cursor, lambda c: (c.owner, np.stack(c.board.mine, -1), np.stack(c.board.theirs, -1)))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compile")
 @pytest.mark.parametrize("size", [1, 7, 64])
 def test_the_size_of_a_chunk_changes_neither_plays_nor_their_order(size: int) -> None:

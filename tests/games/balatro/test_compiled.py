@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from aleazero.games.balatro import entities
 from aleazero.games.balatro.engine import Batch
@@ -67,6 +68,7 @@ print("threads", one.snapshot() == two.snapshot(), sep="|")
 """
 
 
+@pytest.mark.slow
 def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
     environment = {k: v for k, v in os.environ.items() if k not in ("ALEA_BALATRO_PLAIN", "NUMBA_DISABLE_JIT")}
     done = subprocess.run(
@@ -92,6 +94,7 @@ def test_compiled_play_is_right_lawful_and_equal_to_plain_play() -> None:
     assert np.unique(plain.states["error"]).tolist() == [0]
 
 
+@pytest.mark.slow
 def test_compiled_baselines_choose_as_they_should() -> None:
     file = Path(__file__).parent / "test_baselines.py"
     done = subprocess.run(
@@ -118,6 +121,7 @@ def alea(*words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
     """By the preset for two cores, as a user trains it: what a game brings, early and late in its first minute."""
     sets = ("total_rows=81920", "learn.learning_rate.end=1e-3", "evaluate.games=8", "observe.every_seconds=0.1")
@@ -129,6 +133,7 @@ def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
     assert np.mean(late) > 2 * np.mean(early)
 
 
+@pytest.mark.slow
 def test_the_network_that_comes_with_the_package_plays_as_it_should() -> None:
     """On fifty seeds that nobody trained on, beside greedy; docs/results/ppo.md has the thousand."""
     network = json.loads(

@@ -67,6 +67,7 @@ def test_rows_are_the_table_and_then_every_things_row():
     assert game.seen_by("balatro").spec.observation_shape == (1458,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["balatro", "balatro_rows"])
 def test_networks_speak_of_every_action(kind):
     game = host_game("balatro", kind)

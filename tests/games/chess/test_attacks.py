@@ -24,6 +24,7 @@ def wanted(board: chess.Board) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fen", [*TACTICAL, *ENDINGS])
 def test_attacks_are_those_of_python_chess(fen: str) -> None:
     rng, board = np.random.default_rng(0), chess.Board(fen)

@@ -32,6 +32,7 @@ from tests.games.chess.support import (
 SHUFFLE = "g1f3 g8f6 f3g1 f6g8"
 
 
+@pytest.mark.slow
 def test_the_contract_holds():
     game = make_game("chess")
     assert isinstance(game, Game)
@@ -48,6 +49,7 @@ def test_the_action_space():
     assert list(zip(*(np.asarray(part).tolist() for part in decoded), strict=True)) == list(actions.MOVES)
 
 
+@pytest.mark.slow
 def test_a_packed_row_is_small_and_comes_back():
     assert GAME.packed_size == 45 <= 128 + 8
     states = starts([*TACTICAL, *ENDINGS])
@@ -170,6 +172,7 @@ def test_the_network_sees_the_board_of_the_side_to_move():
     assert single("observe")(parse(f"startpos moves {SHUFFLE}"))[..., 18].all()
 
 
+@pytest.mark.slow
 def test_earlier_positions_are_seen_where_asked_for():
     game = Chess(history=2)
     assert game.spec.observation_shape == (8, 8, 55)
@@ -223,6 +226,7 @@ def test_networks_see_pieces_where_their_moves_begin(text: str):
     assert {kind for _, _, kind in GAME.spec.moves} == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_compile")
 def test_scattered_games_begin_anywhere_that_a_game_can_be():
     states = jax.jit(jax.vmap(GAME.starts["scattered"]))(jax.random.split(jax.random.key(0), 600))
@@ -242,6 +246,7 @@ def test_scattered_games_begin_anywhere_that_a_game_can_be():
     assert np.mean(np.abs(2 * np.array(white) - sizes) > 2) > 0.2  # one side has two pieces more
 
 
+@pytest.mark.slow
 def test_it_is_seen_whether_there_is_a_mate_in_one():
     """By python-chess: mates in one and in two, a promotion and a castling that mate, and no mates."""
     tactics = [entry.fen for entry in shipped_suite(GAME).entries][::2]

@@ -42,6 +42,7 @@ def problems() -> dict[int, list[Problem]]:
     return {moves: generate(GAME, moves, 4, seed=3) for moves in (1, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", [1, 2])
 def test_problems_are_what_python_chess_proves(problems: dict[int, list[Problem]], moves: int):
     assert sorted(problem.to_play for problem in problems[moves]) == [0, 0, 1, 1]

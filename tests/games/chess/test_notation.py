@@ -40,6 +40,7 @@ def walk(fen: str, plies: int, seed: int):
         state = single("apply_action")(state, action)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fen", [STARTPOS, *TACTICAL, *ENDINGS])
 def test_moves_and_positions_are_written_as_python_chess_writes_them(fen: str):
     for state, board, legal in walk(fen, 6, len(fen)):
@@ -184,6 +185,7 @@ def test_a_wrong_move_in_a_line_is_named():
         parse("startpos moves e2e4 e2e4")
 
 
+@pytest.mark.slow
 def test_short_fens_and_the_first_position():
     start = single("init")(jax.random.key(0))
     assert NOTATION.format_state(start) == STARTPOS

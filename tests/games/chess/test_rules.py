@@ -8,6 +8,7 @@ import pytest
 from tests.games.chess.support import ENDINGS, PERFT, STARTPOS, TACTICAL, assert_games_agree, perft
 
 
+@pytest.mark.slow
 def test_games_from_the_start_and_from_sharp_positions_agree_with_python_chess():
     reasons = assert_games_agree([*[STARTPOS] * 3, *TACTICAL, *ENDINGS], plies=120, seed=1)
     assert reasons["mate"] >= 1
@@ -19,6 +20,7 @@ def test_every_way_to_end_a_game_agrees_with_python_chess():
     assert set(reasons) == {"mate", "stalemate", "material", "fifty", "threefold"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fen", PERFT)
 def test_perft(fen: str):
     assert perft(fen, len(PERFT[fen])) == list(PERFT[fen])

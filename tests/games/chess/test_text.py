@@ -255,6 +255,7 @@ def test_results_by_the_rules() -> None:
         pgn_of(GAME, start, actions, [0.0])
 
 
+@pytest.mark.slow
 def test_worst_positions_are_named_worst_first() -> None:
     fens = [chess.STARTING_FEN, QUEENED, "4k3/8/8/8/8/8/3R4/4K3 w - - 12 34"]
     rows = np.stack([np.asarray(single("pack")(parse(fen))) for fen in fens])

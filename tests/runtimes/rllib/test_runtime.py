@@ -134,6 +134,7 @@ CARTPOLE = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_programs", "small_cluster")
 def test_a_policy_is_learned(tmp_path: Path) -> None:
     """In twelve iterations of 512 rows: from the 20 points of random play to more than 100."""
