@@ -22,7 +22,7 @@ TRIES = {
     "balatro": "alea graph build && alea mcp balatro --bench 20",
     "track": "alea train tictactoe --preset quick --seconds 20 --metrics --mlflow local",
     "games": "alea train pgx:tic_tac_toe --preset quick --seconds 20",
-    "export": "python -c 'import onnx'",
+    "export": "alea train tictactoe --preset quick --seconds 20 --name it && alea export it --format onnx",
     "peers": "alea bench mcts --game tictactoe --batch-sizes 8 --num-simulations 8 --compare mctx && "
     "alea bench mcts --game tictactoe --batch-sizes 8 --num-simulations 8 --compare open_spiel",
     "all": "alea games",
