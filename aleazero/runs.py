@@ -163,11 +163,12 @@ def hold(lock: Path, taken: Callable[[int], str]) -> Iterator[None]:
     The process is named in a file beside the lock, because Windows lets no other process read a locked file.
     """
     try:  # `holder_of` takes it for a moment: worth another try
-        with FileLock(lock, timeout=_LOCK_SECONDS, poll_interval=0.02):
-            lock.with_suffix(".pid").write_text(str(os.getpid()))
-            yield
+        held = FileLock(lock).acquire(timeout=_LOCK_SECONDS, poll_interval=0.02)
     except Timeout:
         raise RunError(taken(_pid(lock))) from None
+    with held:
+        lock.with_suffix(".pid").write_text(str(os.getpid()))
+        yield
 
 
 def holder_of(lock: Path) -> int | None:

@@ -21,6 +21,8 @@ SECTIONS = {
     "setup": ["--extra", "all", "--group", "dev"],
     "test": ["--extra", "gnubg", "--extra", "rllib", "--extra", "wandb"],
 }
+# Wheels that are not everywhere; elsewhere the tests that need them skip.
+WHEELS = {"gnubg-nn": "python_version < '3.14' and (sys_platform != 'linux' or platform_machine == 'x86_64')"}
 HEAD = "# Written by `make lock`; not by hand."
 
 
@@ -45,7 +47,10 @@ def main() -> int:
             needed = {line.split()[0] for line in compile_lock("--constraint", versions.name, *asked)}
             chosen = [line for line in locked if line.split()[0] in needed]
             parts += [f"\n# {name}", *(locked.pop(line) for line in chosen)]
-    OUT.write_text("\n".join(parts) + "\n")
+    text = "\n".join(parts) + "\n"
+    for package, where in WHEELS.items():
+        text = re.sub(rf"^({package}==\S+)", rf"\1 ; {where}", text, flags=re.MULTILINE)
+    OUT.write_text(text)
     return 0
 
 

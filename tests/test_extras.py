@@ -39,8 +39,6 @@ def missing_on(extra: str, platform: str, python: str) -> bool:
     """Return whether the table says that an extra has no wheels there."""
     rows = [[cell.strip() for cell in line.split("|")] for line in (ROOT / "docs/install.md").read_text().splitlines()]
     (where_not,) = [row[-2] for row in rows if len(row) > 4 and row[1] == f"`{extra}`"]
-    if "only Linux x86-64" in where_not:
-        return platform != "Linux x86-64"
     return any(place in where_not for place in (platform, f"Python {python}"))
 
 

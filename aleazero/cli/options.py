@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from aleazero.core.errors import MissingExtra
+from aleazero.core.errors import AleaError, MissingExtra
 
 Json = Annotated[bool, Parameter(name="--json", negative="", help="One JSON object on standard output.")]
 
@@ -60,4 +60,6 @@ def need_redis() -> None:
         try:
             importlib.import_module(package)
         except ImportError:
+            if package == "compression.zstd":
+                raise AleaError("this Python was built without zstd, which runs over Redis need: use another") from None
             raise MissingExtra("a run on many machines", package, "cluster") from None

@@ -59,10 +59,10 @@ def keep_names() -> None:
 
 
 class _Watch(threading.Thread):
-    """Says which program has been compiling for long, and ends the process on Ctrl-C while it goes on.
+    """Prints which program has been compiling for long, and ends the process on Ctrl-C while that goes on.
 
-    Python hears a signal when the compiler has returned, which may be never: so the number of the signal comes here
-    through a socket, which needs no Python in the thread that compiles.
+    Python handles a signal only after the compiler has returned, which may be never. So the number of the signal comes
+    here through a socket, which needs no Python in the thread that compiles.
     """
 
     def __init__(self) -> None:
@@ -91,9 +91,8 @@ class _Watch(threading.Thread):
             asked = select.select([self._signals], [], [], 1.0)[0] and signal.SIGINT in self._signals.recv(64)
             going = list(self._going.values())
             self._told.intersection_update(going)
-            main = self._going.get(threading.main_thread().ident or 0)
-            if asked and main in self._told:
-                os.write(2, f"aleazero: ended while it compiled {main[0]}\n".encode())
+            if asked and self._told:
+                os.write(2, f"aleazero: ended while it compiled {min(self._told)[0]}\n".encode())
                 os._exit(1)
             for program, since in going:
                 if (program, since) not in self._told and time.time() - since > LONG_SECONDS:

@@ -9,6 +9,7 @@ Knows the game contract and the evaluator's signature, not who plays or learns.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -376,10 +377,16 @@ def _has_kernels(plan: Plan) -> bool:
         return False
     if plan.config.kernels != "auto" or jax.default_backend() != "gpu":
         return plan.interpreted
-    problem = kernels_problem(plan)
+    problem = _problem_here(plan)
     if problem:
         warn_of_plain_walks(problem)
     return not problem
+
+
+@functools.cache
+def _problem_here(plan: Plan) -> str:
+    """Try the kernels once in a process: some callers build the same search again and again."""
+    return kernels_problem(plan)
 
 
 def kernels_problem(plan: Plan) -> str:

@@ -13,7 +13,8 @@ import jax
 import pytest
 
 ENDLESS = """
-import signal, jax, jax.numpy as jnp
+import signal, sys, jax, jax.numpy as jnp
+from concurrent.futures import ThreadPoolExecutor
 from aleazero.core import compilation
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that a shell runs in the background ignore it
 compilation.LONG_SECONDS = 0.5
@@ -26,6 +27,9 @@ def much(x):
 
 lowered = jax.jit(much).lower(jax.ShapeDtypeStruct((8, 8), jnp.float32))
 print("compiling", flush=True)
+if "elsewhere" in sys.argv:
+    with ThreadPoolExecutor(1) as pool:  # as the doctor does
+        pool.submit(lowered.compile).result()
 lowered.compile()
 """
 
@@ -63,9 +67,10 @@ jax.jit(count).lower(*(jax.ShapeDtypeStruct(*shape) for shape in shapes)).compil
 """
 
 
-def test_a_long_compilation_says_so_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("thread", ["main", "elsewhere"])
+def test_a_long_compilation_says_so_and_ctrl_c_ends_it(thread: str, tmp_path: Path) -> None:
     alone = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", ENDLESS]
+    command = [sys.executable, "-c", ENDLESS, thread]
     with subprocess.Popen(command, env=alone, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr

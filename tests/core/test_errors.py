@@ -25,8 +25,8 @@ def test_nothing_near_is_not_guessed(name):
 
 
 def test_a_missing_extra_says_how_to_get_it():
-    error = MissingExtra("game 'pgx:hex'", "pgx", "pgx")
-    assert str(error) == "game 'pgx:hex' needs pgx, which is not installed: pip install 'aleazero[pgx]'"
+    error = MissingExtra("game 'pgx:hex'", "pgx", "games")
+    assert str(error) == "game 'pgx:hex' needs pgx, which is not installed: pip install 'aleazero[games]'"
 
 
 def test_a_broken_contract_names_its_law():

@@ -15,7 +15,7 @@ import pytest
 
 from aleazero.doctor.evaluators import OPINIONATED, hashed
 from aleazero.search import kernels
-from aleazero.search.build import build_search, kernels_problem
+from aleazero.search.build import _problem_here, build_search, kernels_problem
 from aleazero.search.plan import Plan, warn_of_plain_walks
 from aleazero.search.reuse import Reusing
 from aleazero.search.settings import SearchConfig, make_knobs
@@ -146,9 +146,11 @@ def test_kernels_that_give_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     """What is said of plain walks on a GPU."""
-    warn_of_plain_walks.cache_clear()
+    for cached in (warn_of_plain_walks, _problem_here):
+        cached.cache_clear()
     yield caplog
-    warn_of_plain_walks.cache_clear()
+    for cached in (warn_of_plain_walks, _problem_here):
+        cached.cache_clear()
 
 
 @pytest.mark.slow
@@ -163,6 +165,7 @@ def test_a_gpu_that_cannot_run_kernels_walks_plainly_and_says_so_once(
         monkeypatch.setitem(sys.modules, "aleazero.search.kernels", None)
     config = SearchConfig(max_simulations=8)
     trees = [_grown("tictactoe", config) for _ in range(2)]
+    assert _problem_here.cache_info().misses == 1  # tried once
     (told,) = said.messages
     assert "two to four times as long" in told
     assert ("ModuleNotFoundError" if why == "no module" else "CPU backend") in told

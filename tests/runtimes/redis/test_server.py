@@ -230,6 +230,17 @@ def test_the_newest_installed_server_is_taken(
     assert not find_program().bundled
 
 
+def test_a_server_that_cannot_be_run_is_passed_over_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = tmp_path / "redis-server"
+    shim.write_text("#!/bin/sh\nexit 127\n")
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_program().bundled
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ServerError, match=r"redis-server cannot be run: .*127.*version 7\.0 or newer is needed"):
+        find_program()
+
+
 def test_installed_servers_that_are_too_old_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "redis-server"
     old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
