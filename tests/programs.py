@@ -39,6 +39,7 @@ Program = tuple[str, Any, tuple[Any, ...]]
 SMALL = (
     *("model.width=16", "model.blocks=1", "selfplay.num_games=32", "selfplay.moves_per_rollout=4", "evaluate.games=16"),
     *("search.max_simulations=16", "selfplay.fast_simulations=8", "learn.batch_size=32", "learn.updates_per_call=2"),
+    *("replay.capacity_rows=262144", "replay.min_rows=1000"),  # room for the longest games; no memory is taken
 )
 GENERAL = ("general", "gym")  # presets of games that others bring
 

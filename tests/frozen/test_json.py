@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
     "hint-rollout": Case("hint backgammon --xgid " + LAST + " --player path:{backgammon} --rollout 36"),
     "openings": Case("openings backgammon --player path:{backgammon} --beside path:{backgammon}"),
     "bench": Case(
-        "bench game-env --game tictactoe --batch-sizes 4 --duration 0.2",
+        "bench game-env --game tictactoe --batch-sizes 4 --duration 3",
         maps=("sizes[].rates", "versions"),
         loose=("commit", "dirty"),
     ),
