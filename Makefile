@@ -75,7 +75,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 
-# While you write: style, types and the quick tests, in less than five minutes on two cores.
+# While you write: style, types and the quick tests, in about five minutes on two cores.
 check: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not long"
 
@@ -88,7 +88,7 @@ test: programs $(PAGE) lint
 	$(BIN)/python scripts/mutate.py --sample 5
 	$(MAKE) bench-check
 
-# The full matrices: more seeds, sizes and games of what `make test` has one or two of. Takes more than an hour.
+# The full matrices: more seeds, sizes and games of what `make test` has one or two of.
 long: programs $(PAGE) $(VENV)/.test
 	$(BIN)/python -m pytest -m long --durations=20
 

@@ -1,7 +1,7 @@
 """Names that scripts, dashboards and settings files rely on: of metrics, of players, of settings, of variables.
 
-The texts beside this file are the names. A change of any of them breaks what somebody has written. The keys that MLflow
-gets are compared where a real one is asked: `tests/cli/test_desk.py`.
+The texts beside this file are the names. A change of any of them breaks scripts and settings of users.
+`tests/cli/test_desk.py` compares the keys that a real MLflow gets.
 """
 
 from __future__ import annotations
