@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import importlib.util
 import json
+import statistics
 import subprocess
 import sys
 import threading
@@ -253,19 +254,16 @@ def test_an_advisor_is_asked_about_the_run_and_not_in_imagined_futures() -> None
     assert advisor.counts.asked == advisor.counts.followed == 1
 
 
+@pytest.mark.speed
 def test_a_round_trip_takes_milliseconds(game: McpGame) -> None:
-    """10 ms are promised: no more than that, whatever else a machine does meanwhile, which makes most of them longer.
-
-    `alea mcp --bench` says how long they take.
-    """
+    """10 ms are promised; `alea mcp --bench` says how long they take."""
     game.start(seed="ALEEB")
     took = []
-    end = time.monotonic() + 60
-    while len(took) < 50 or (min(took) >= 0.010 and time.monotonic() < end):
+    for _ in range(50):
         started = time.perf_counter()
         game.call_tool("balatro_state", {})
         took.append(time.perf_counter() - started)
-    assert min(took) < 0.010
+    assert statistics.median(took) < 0.010
 
 
 def test_what_comes_from_a_server_is_checked() -> None:

@@ -83,8 +83,9 @@ def test_what_is_missing_is_said_with_how_to_install_it(
         pass
 
 
+@pytest.mark.speed
 def test_building_and_asking_are_quick(memory: Embedded) -> None:
-    """5 s and 5 ms are promised; a busy machine gets the best of several."""
+    """5 s and 5 ms are promised."""
     joker_graph.cache_clear()
     started = time.perf_counter()
     Embedded()
@@ -95,4 +96,4 @@ def test_building_and_asking_are_quick(memory: Embedded) -> None:
         started = time.perf_counter()
         memory.query(text, {"name": "Baron"})
         took.append(time.perf_counter() - started)
-    assert statistics.quantiles(took, n=4)[0] < 0.005
+    assert statistics.median(took) < 0.005

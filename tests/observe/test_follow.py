@@ -116,6 +116,7 @@ def test_a_service_that_is_away_is_said_once_and_gets_everything_later(files, ca
     assert caplog.text.count("is back") == 1
 
 
+@pytest.mark.speed
 def test_a_hanging_service_delays_nobody_and_the_rest_is_sent_when_the_run_goes_on(files, caplog) -> None:
     service = Service()
     service.hanging.clear()

@@ -208,6 +208,7 @@ def test_two_opponents_of_one_run_are_two() -> None:
     }
 
 
+@pytest.mark.speed
 def test_a_client_that_says_nothing_delays_neither_scrapes_nor_reports() -> None:
     sink = PrometheusSink()
     endpoint = Endpoint({PATH: sink.page}, 0)

@@ -71,6 +71,7 @@ def train(run: Path, sink: Sender, seconds: float) -> list[float]:
     return taken
 
 
+@pytest.mark.speed
 def test_everything_arrives_and_no_report_waits(tmp_path: Path) -> None:
     given = order(tmp_path, local_uri(tmp_path), patience_seconds=60.0)
     sink = Sender(given)
@@ -84,6 +85,7 @@ def test_everything_arrives_and_no_report_waits(tmp_path: Path) -> None:
     assert [point.step for point in points] == list(range(1, len(taken) + 1))
 
 
+@pytest.mark.speed
 def test_a_server_that_never_answers_delays_neither_reports_nor_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
