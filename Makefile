@@ -79,14 +79,14 @@ lint: $(VENV)/.test
 check: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not speed and not long"
 
-# All that guards a promise: every test but those of `make long`, with one process more than there are cores, because many
-# wait for others, and tests of speed after them, alone; the wheel, installed into an environment of its own; the lowest
-# versions; a sample of the mutants; our speed beside our peers'.
-test: programs $(PAGE) lint
+# All that guards a promise: style and types; the wheel, installed into an environment of its own; every test but those of
+# `make long`, with one process more than there are cores, because many wait for others, and tests of speed after them,
+# alone; the lowest versions; a sample of the mutants; our speed beside our peers'.
+test: programs $(PAGE) $(VENV)/.test
+	$(MAKE) -j2 --output-sync lint wheel
 	$(BIN)/python -m pytest -n $$(($$($(BIN)/python -c "import os; print(os.cpu_count())") + 1)) --dist worksteal \
 	  --durations=20 -m "not speed and not long"
 	$(BIN)/python -m pytest -m "speed and not long"
-	$(MAKE) wheel
 	$(MAKE) lowest
 	$(BIN)/python scripts/mutate.py --sample 5
 	$(MAKE) bench-check
