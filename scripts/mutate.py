@@ -276,7 +276,7 @@ def caught(fault: Fault) -> bool:
     """Whether every named test fails on the broken copy, and fails by its own assertions."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "copy"
-        ignored = shutil.ignore_patterns(".*", "__pycache__", "dist", "build", "docs")
+        ignored = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "dist", "build", "docs")
         shutil.copytree(ROOT, copy, ignore=ignored)
         target = copy / fault.file
         text = target.read_text()
