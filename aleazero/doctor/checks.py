@@ -43,9 +43,9 @@ class Patient:
 
     @functools.cached_property
     def steps(self) -> Steps:
-        """Plies of random play, `[n, ...]`."""
+        """Plies of random play, `[n, ...]`, on the host."""
         lanes, plies = 64, 200
-        steps = wander(self.game, lanes=lanes, plies=plies, seed=1)
+        steps = jax.device_get(wander(self.game, lanes=lanes, plies=plies, seed=1))
         return jax.tree.map(lambda x: x.reshape(lanes * plies, *x.shape[2:]), steps)
 
     @functools.cached_property
@@ -108,7 +108,12 @@ class Patient:
 
 def keys_for(states: Any) -> Array:
     """A key per lane."""
-    return lane_keys(0, Role.SEARCH, 0, jnp.arange(states.to_play.shape[0]))
+    return _keys(jnp.arange(states.to_play.shape[0]))
+
+
+@jax.jit
+def _keys(lanes: Array) -> Array:
+    return lane_keys(0, Role.SEARCH, 0, lanes)
 
 
 # ---- rules
@@ -242,7 +247,7 @@ def forced_move(patient: Patient) -> str:
     single = (np.asarray(patient.steps.legal) >= 0).sum(-1) == 1
     states = patient.positions(single & patient.decides, "no player ever has exactly one action")
     _, _, result = patient.run(states, 32, loudness=IGNORANT)
-    legal = np.asarray(jax.vmap(patient.game.legal_list)(states)).max(-1)
+    legal = np.asarray(jax.jit(jax.vmap(patient.game.legal_list))(states)).max(-1)
     if (np.asarray(result.action) != legal).any() or (np.asarray(result.visits).max(-1) != 32).any():
         raise CheckFailed("a forced move was not taken with every visit")
     return f"{LANES} positions"
@@ -255,7 +260,7 @@ def expectation(patient: Patient) -> str:
         raise CheckSkipped("the game has no chance states")
     choice = (np.asarray(patient.steps.legal) >= 0).sum(-1) > 1
     states = patient.positions(patient.decides & choice, "no player ever has a choice")
-    legal = np.asarray(jax.vmap(game.legal_list)(states))
+    legal = np.asarray(jax.jit(jax.vmap(game.legal_list))(states))
     # Exploration so great, and actions so alike, that none waits for another's second visit; and no time for one.
     fewest = int((legal >= 0).sum(-1).min())
     _, _, result = patient.run(states, fewest, chance="exact", exploration=1e6, loudness=UNDECIDED)
@@ -275,7 +280,7 @@ def mirror(patient: Patient) -> str:
     if not swaps:
         raise CheckSkipped("the game declares no symmetry that swaps the seats")
     states = patient.positions(patient.decides, "random play met no decision")
-    swapped = jax.vmap(swaps[0].turn)(states)
+    swapped = jax.jit(jax.vmap(swaps[0].turn))(states)
     for kind in ("puct", "gumbel"):
         (_, _, one), (_, _, two) = (patient.run(s, 48, kind=kind, noise_fraction=0.25) for s in (states, swapped))
         for field in ("visits", "values", "value", "policy"):
@@ -313,7 +318,7 @@ def one_by_one(patient: Patient) -> str:
 
 def final_points(game: Game, states: Any, action: Array) -> np.ndarray:
     """What the mover has after the action if that ends the game; NaN if it does not."""
-    after = jax.vmap(game.apply_action)(states, action)
+    after = jax.jit(jax.vmap(game.apply_action))(states, action)
     points = np.take_along_axis(np.asarray(after.returns), np.asarray(states.to_play)[:, None].astype(int), -1)[:, 0]
     return np.where(np.asarray(after.terminated), points, np.nan)
 
@@ -349,20 +354,24 @@ def one_ply_expectimax(game: Game, evaluate: Evaluate, states: Any, legal: np.nd
         spread = jax.tree.map(lambda r, a: jnp.where(after.is_chance, r, a[None]), rolled, after)
         return spread, jnp.where(after.is_chance, game.chance_probs(after), 1.0 / outcomes.size)
 
-    spread, probs = jax.jit(jax.vmap(jax.vmap(follow, (None, 0)), (0, 0)))(states, jnp.asarray(legal))
-    shape = probs.shape  # [B, K, C]
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), spread)
-    opinion = np.asarray(evaluate(OPINIONATED, jax.vmap(game.observe)(flat)).value).reshape(shape)
+    @jax.jit
+    def follow_all(states: Any, legal: Array) -> tuple[Any, Array, Array]:
+        spread, probs = jax.vmap(jax.vmap(follow, (None, 0)), (0, 0))(states, legal)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), spread)
+        opinion = evaluate(OPINIONATED, jax.vmap(game.observe)(flat)).value
+        return spread, probs, opinion.reshape(probs.shape)  # [B, K, C]
+
+    spread, probs, opinion = jax.device_get(follow_all(states, jnp.asarray(legal)))
     me = np.asarray(states.to_play)[:, None, None]
-    theirs = np.where(np.asarray(spread.to_play) == me, opinion, -opinion)
+    theirs = np.where(spread.to_play == me, opinion, -opinion)
     final = np.where(me == 0, spread.returns[..., 0], spread.returns[..., -1]) / game.spec.scale
-    return (np.asarray(probs) * np.where(np.asarray(spread.terminated), final, theirs)).sum(-1)
+    return (probs * np.where(spread.terminated, final, theirs)).sum(-1)
 
 
 def text_of(patient: Patient, states: Any, wrong: np.ndarray) -> str:
     """The first of the positions that went wrong."""
     first = int(wrong.argmax())
-    return repr(patient.game.notation.format_state(jax.tree.map(lambda x: x[first], states)))
+    return repr(patient.game.notation.format_state(jax.tree.map(lambda x: jnp.asarray(x[first]), states)))
 
 
 CHECKS: Mapping[str, Callable[[Any], str]] = {

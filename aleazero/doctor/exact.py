@@ -61,7 +61,7 @@ def solved_positions(patient: Patient) -> tuple[np.ndarray, np.ndarray]:
     if judge is None:
         raise CheckSkipped("the game is not solved")
     eligible = _ELIGIBLE[type(patient.game)]
-    states = jax.tree.map(np.asarray, patient.steps.state)
+    states = patient.steps.state
     rows = np.flatnonzero(patient.decides & eligible(states))
     if len(rows) < POSITIONS:
         raise CheckFailed(f"random play met only {len(rows)} positions of the solved kind; {POSITIONS} are needed")

@@ -7,12 +7,14 @@ Knows the contract only: no search, no network, no particular game.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from aleazero.core.errors import GameContractError
 from aleazero.core.game import Game
@@ -35,7 +37,7 @@ class ContractReport:
 def check_game(game: Game, *, lanes: int = 64, plies: int = 200, seed: int = 0) -> ContractReport:
     """Plays `lanes` random games for `plies` plies and asserts every law of the contract on what it meets."""
     warnings = _check_shapes(game) + _check_programs(game)
-    steps = wander(game, lanes=lanes, plies=plies, seed=seed)
+    steps = jax.device_get(wander(game, lanes=lanes, plies=plies, seed=seed))
     flat = jax.tree.map(lambda x: x.reshape(lanes * plies, *x.shape[2:]), steps)
     blame = _Blame(game, flat)
     for law in (_legal_list, _fields, _points, _chance, _observation, _packing, walks_alike, _purity):
@@ -58,6 +60,7 @@ class _Blame:
 
     def __init__(self, game: Game, flat: Steps) -> None:
         self.game, self.flat = game, flat
+        self.compiled = functools.cache(lambda name: jax.jit(jax.vmap(getattr(game, name))))  # for all laws
 
     def __call__(self, law: str, wrong: Any, message: str | Callable[[int], str]) -> None:
         """Raises for the first row where `wrong` `[n]` holds."""
@@ -72,7 +75,7 @@ class _Blame:
 
     def describe(self, row: int) -> str:
         """The state in its own notation, or as packed bytes where that fails."""
-        state = jax.tree.map(lambda x: x[row], self.flat.state)
+        state = jax.tree.map(lambda x: jnp.asarray(x[row]), self.flat.state)
         try:
             return self.game.notation.format_state(state)
         except Exception as error:  # the notation itself may be what is broken
@@ -81,7 +84,7 @@ class _Blame:
 
 def _differs(one: Any, two: Any) -> np.ndarray:
     """`[n]` bool: rows in which two arrays differ."""
-    unequal = np.asarray(one != two)
+    unequal = np.asarray(one) != np.asarray(two)
     return np.asarray(unequal.any(tuple(range(1, unequal.ndim))))
 
 
@@ -186,7 +189,7 @@ def _legal_list(game: Game, flat: Steps, blame: _Blame) -> None:
         "no action is listed though a player is to act (a pass is an action too)",
     )
     # Random play starts again where a game ends, so terminal states are only met as what follows.
-    late = np.asarray(jax.jit(jax.vmap(game.legal_list))(flat.after) >= 0).any(-1)
+    late = (np.asarray(blame.compiled("legal_list")(flat.after)) >= 0).any(-1)
     blame(
         "legal_list", late & np.asarray(flat.after.terminated), "actions are listed at the terminal state that follows"
     )
@@ -250,7 +253,7 @@ def _chance(game: Game, flat: Steps, blame: _Blame) -> None:
 
 
 def _observation(game: Game, flat: Steps, blame: _Blame) -> None:
-    observe = jax.jit(jax.vmap(game.observe))
+    observe = blame.compiled("observe")
     for state, when in ((flat.state, ""), (flat.after, " afterwards")):
         seen = np.asarray(observe(state), np.float32)
         blame("observe", ~np.isfinite(seen.reshape(len(seen), -1)).all(-1), f"the observation is not finite{when}")
@@ -270,7 +273,7 @@ def _packing(game: Game, flat: Steps, blame: _Blame) -> None:
 
 def _purity(game: Game, flat: Steps, blame: _Blame) -> None:
     acts = np.asarray(flat.action) >= 0
-    again = jax.jit(jax.vmap(game.apply_action))(flat.state, flat.action)
+    again = blame.compiled("apply_action")(flat.state, flat.action)
     for old, new in zip(jax.tree.leaves(flat.after), jax.tree.leaves(again), strict=True):
         differs = acts & _differs(old, new)
         blame("apply_action", differs, "the same action in the same state gave two different results")
@@ -303,24 +306,29 @@ def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
 
 def _starts(game: Game) -> None:
     """Named starts are states like any other, in which somebody, or nature, is to act."""
-    keys = jax.vmap(jax.random.key)(jnp.arange(STARTS))
     for name, start in game.starts.items():
-        states = jax.jit(jax.vmap(start))(keys)
         shapes = [
             jax.tree.map(lambda x: (x.shape, x.dtype), tree)
-            for tree in (jax.eval_shape(start, keys[0]), game.state_like)
+            for tree in (jax.eval_shape(start, jax.random.key(0)), game.state_like)
         ]
         if shapes[0] != shapes[1]:
             raise GameContractError("starts", f"{name}: a state is {shapes[0]}, not {shapes[1]}")
-        stuck = ~states.is_chance & (jax.vmap(game.legal_list)(states) < 0).all(-1)
+
+        def begin(number: Array, start: Any = start) -> tuple[Any, Array]:
+            state = start(jax.random.key(number))
+            return state, game.legal_list(state)
+
+        states, legal = jax.device_get(jax.jit(jax.vmap(begin))(jnp.arange(STARTS)))
+        stuck = ~states.is_chance & (legal < 0).all(-1)
         for wrong, what in ((states.terminated, "is over"), (stuck, "has no legal action")):
             if bool(wrong.any()):
-                state = jax.tree.map(lambda x: x[int(wrong.argmax())], states)  # noqa: B023
+                state = jax.tree.map(lambda x: jnp.asarray(x[int(wrong.argmax())]), states)  # noqa: B023
                 raise GameContractError("starts", f"{name}: {game.notation.format_state(state)} {what}")
 
 
 def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
     spec = game.spec
+    legal_list, act, seen = (blame.compiled(name) for name in ("legal_list", "apply_action", "observe"))
     for symmetry in game.symmetries:
         names = np.asarray(symmetry.actions)
         if sorted(names.tolist()) != list(range(spec.num_actions)):
@@ -328,22 +336,20 @@ def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
                 "symmetries", f"{symmetry.name}: actions is no permutation of 0..{spec.num_actions - 1}"
             )
         law = f"symmetry {symmetry.name}"
-        turned = jax.jit(jax.vmap(symmetry.turn))(flat.state)
+        turn = jax.jit(jax.vmap(symmetry.turn))
+        turned, turned_after = turn(flat.state), turn(flat.after)
         legal = np.asarray(flat.legal)
         mapped = np.sort(np.where(legal >= 0, names[np.maximum(legal, 0)], -1), -1)
-        listed = np.sort(np.asarray(jax.jit(jax.vmap(game.legal_list))(turned)), -1)
+        listed = np.sort(np.asarray(legal_list(turned)), -1)
         blame(law, (mapped != listed).any(-1), "the turned position has other legal actions")
         acts = np.asarray(flat.action) >= 0
-        action = jnp.asarray(np.where(acts, names[np.maximum(np.asarray(flat.action), 0)], 0))
-        first = jax.jit(jax.vmap(lambda s, a: game.observe(game.apply_action(s, a))))(turned, action)
-        second = jax.jit(jax.vmap(lambda s, turn=symmetry.turn: game.observe(turn(s))))(flat.after)
-        differs = _differs(first, second)
+        action = np.where(acts, names[np.maximum(flat.action, 0)], 0).astype(np.int32)
+        differs = _differs(seen(act(turned, action)), seen(turned_after))
         blame(law, acts & differs, "acting and then turning differs from turning and then acting")
-        returns = np.asarray(jax.jit(jax.vmap(symmetry.turn))(flat.after).returns)
+        returns = np.asarray(turned_after.returns)
         expected = np.asarray(flat.after.returns)[:, ::-1] if symmetry.swaps_seats else np.asarray(flat.after.returns)
         blame(law, (returns != expected).any(-1), "the turned position has other returns")
         if symmetry.swaps_seats:
-            seen = jax.jit(jax.vmap(game.observe))
             differs = _differs(seen(turned), seen(flat.state))
             blame("observe", differs, "with the seats swapped the player to play sees something else")
 
@@ -351,13 +357,16 @@ def _symmetries(game: Game, flat: Steps, blame: _Blame) -> None:
 def _reseeding(game: Game, flat: Steps, blame: _Blame) -> None:
     keys = jax.random.split(jax.random.key(5), len(flat.action))
     fresh = jax.jit(jax.vmap(game.reseed))(flat.state, keys)
-    seen = jax.jit(jax.vmap(lambda s: (game.observe(s), game.legal_list(s), s.to_play, s.returns)))
+    legal_list, act, observe = (blame.compiled(name) for name in ("legal_list", "apply_action", "observe"))
+
+    def seen(state: Any) -> tuple[Any, ...]:
+        return observe(state), legal_list(state), state.to_play, state.returns
+
     for old, new in zip(jax.tree.leaves(seen(flat.state)), jax.tree.leaves(seen(fresh)), strict=True):
         differs = _differs(old, new)
         blame("reseed", differs, "a fresh random stream changed the position itself")
-    step = jax.jit(jax.vmap(lambda s, a: game.observe(game.apply_action(s, a))))
     acts = np.asarray(flat.action) >= 0
-    if not np.asarray(step(fresh, flat.action) != step(flat.state, flat.action))[acts].any():
+    if not _differs(observe(act(fresh, flat.action)), observe(act(flat.state, flat.action)))[acts].any():
         raise GameContractError("reseed", "reseeding changed nothing that follows: a search would know what is to come")
 
 
@@ -365,7 +374,8 @@ def _plays(game: Game, flat: Steps, blame: _Blame) -> None:
     """Whole-turn plays equal those found by single actions, on a few positions."""
     acts = np.flatnonzero(np.asarray(flat.action) >= 0)
     rows = acts[np.linspace(0, len(acts) - 1, 8).astype(int)]
-    states = jax.tree.map(lambda x: x[rows], flat.state)
+    states = jax.tree.map(lambda x: jnp.asarray(x[rows]), flat.state)
+    pack = jax.jit(jax.vmap(game.pack))
     streamed: list[list[bytes]] = [[] for _ in rows]
     assert game.plays is not None
     if game.plays_start is None:
@@ -373,13 +383,13 @@ def _plays(game: Game, flat: Steps, blame: _Blame) -> None:
     cursor, done = game.plays_start(states), False
     while not done:
         chunk = game.plays(states, cursor)
-        packed = np.asarray(jax.vmap(game.pack)(chunk.afterstates))
+        packed, owner = np.asarray(pack(chunk.afterstates)), np.asarray(chunk.owner)
         for i in range(int(chunk.count)):
-            streamed[int(chunk.owner[i])].append(packed[i].tobytes())
+            streamed[int(owner[i])].append(packed[i].tobytes())
         cursor, done = chunk.cursor, bool(chunk.done)
+    host, turn_ends = jax.device_get(states), _turn_ends(game)
     for lane, row in enumerate(rows):
-        state = jax.tree.map(lambda x, lane=lane: x[lane], states)
-        found, expected = set(streamed[lane]), _turn_ends(game, state)
+        found, expected = set(streamed[lane]), turn_ends(jax.tree.map(lambda x, lane=lane: x[lane], host))
         if len(found) != len(streamed[lane]) or found != expected:
             raise GameContractError(
                 "plays",
@@ -388,20 +398,30 @@ def _plays(game: Game, flat: Steps, blame: _Blame) -> None:
             )
 
 
-def _turn_ends(game: Game, state: Any) -> set[bytes]:
-    """Packed states at the end of the turn, over every sequence of legal actions."""
-    ends, stack, seen = set(), [state], set()
-    while stack:
-        here = stack.pop()
-        for action in np.asarray(game.legal_list(here)):
-            if action < 0:
-                continue
-            after = game.apply_action(here, jnp.int32(action))
-            name = np.asarray(game.pack(after)).tobytes()
-            over = bool(after.is_chance | after.terminated | (after.to_play != state.to_play))
-            if over:
-                ends.add(name)
-            elif name not in seen:
-                seen.add(name)
-                stack.append(after)
-    return ends
+def _turn_ends(game: Game) -> Callable[[Any], set[bytes]]:
+    """Of a state: packed states at the end of the turn, over every sequence of legal actions."""
+
+    @jax.jit
+    def act(state: Any, action: Array) -> tuple[Any, Array, Array]:
+        after = game.apply_action(state, action)
+        return after, game.pack(after), after.is_chance | after.terminated | (after.to_play != state.to_play)
+
+    legal_list = jax.jit(game.legal_list)
+
+    def turn_ends(state: Any) -> set[bytes]:
+        ends, stack, seen = set(), [state], set()
+        while stack:
+            here = stack.pop()
+            for action in np.asarray(legal_list(here)):
+                if action < 0:
+                    continue
+                after, packed, over = act(here, jnp.int32(action))
+                name = np.asarray(packed).tobytes()
+                if over:
+                    ends.add(name)
+                elif name not in seen:
+                    seen.add(name)
+                    stack.append(after)
+        return ends
+
+    return turn_ends

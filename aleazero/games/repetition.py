@@ -37,7 +37,7 @@ def walks_alike(game: Game, flat: Steps, blame: Callable[[str, Any, str], None])
         return game.pack(seen(after, times)), game.pack(game.apply_action(state, action)), own
 
     acts = np.asarray(flat.action) >= 0
-    walked, whole, own = (np.asarray(x) for x in jax.jit(jax.vmap(walk))(flat.state, jnp.maximum(flat.action, 0)))
+    walked, whole, own = (np.asarray(x) for x in jax.jit(jax.vmap(walk))(flat.state, np.maximum(flat.action, 0)))
     differs = acts & (walked != whole).any(-1)
     blame("seen_before", differs, "with its keys counted, a packed row leads to another state than the state itself")
     blame("position_key", acts & (own != whole[:, :8]).any(-1), "a packed row does not begin with the position's key")
