@@ -64,25 +64,28 @@ def test_gumbel_visits_equal_mctx(name: str, simulations: int) -> None:
     search = build_search(game, config)
     knobs = make_knobs(config, gumbel_scale=0.0, max_considered=5)
     ours = jax.jit(lambda s, k: search.run(evaluate, OPINIONATED, s, k, knobs))(states, keys(24))
-    with jax.numpy_rank_promotion("allow"):
+
+    @jax.jit
+    def mctx_run(states: Any) -> Any:
         logits, value, mask = predict(states)
-        theirs = jax.jit(
-            lambda: mctx.gumbel_muzero_policy(
-                params=(),
-                rng_key=jax.random.key(0),
-                root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
-                recurrent_fn=recurrent,
-                num_simulations=simulations,
-                invalid_actions=~mask,
-                max_num_considered_actions=5,
-                gumbel_scale=0.0,
-            )
-        )()
-    visits = np.asarray(theirs.search_tree.summary().visit_counts)
-    np.testing.assert_array_equal(by_action(ours, "visits", game.spec.num_actions), visits)
-    np.testing.assert_array_equal(ours.action, theirs.action)
-    np.testing.assert_allclose(by_action(ours, "policy", game.spec.num_actions), theirs.action_weights, atol=1e-5)
-    np.testing.assert_allclose(ours.value, theirs.search_tree.summary().value, atol=1e-5)
+        found = mctx.gumbel_muzero_policy(
+            params=(),
+            rng_key=jax.random.key(0),
+            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
+            recurrent_fn=recurrent,
+            num_simulations=simulations,
+            invalid_actions=~mask,
+            max_num_considered_actions=5,
+            gumbel_scale=0.0,
+        )
+        return found.action, found.action_weights, found.search_tree.summary()
+
+    with jax.numpy_rank_promotion("allow"):
+        action, weights, summary = mctx_run(states)
+    np.testing.assert_array_equal(by_action(ours, "visits", game.spec.num_actions), summary.visit_counts)
+    np.testing.assert_array_equal(ours.action, action)
+    np.testing.assert_allclose(by_action(ours, "policy", game.spec.num_actions), weights, atol=1e-5)
+    np.testing.assert_allclose(ours.value, summary.value, atol=1e-5)
 
 
 def our_rule(tree: Any, node: jax.Array) -> jax.Array:
@@ -108,25 +111,30 @@ def puct_visits(name: str, lanes: int = 24, simulations: int = 64) -> tuple[np.n
     config = SearchConfig(max_simulations=simulations)
     search = build_search(game, config)
     ours = jax.jit(lambda s, k: search.run(evaluate, OPINIONATED, s, k, make_knobs(config)))(states, keys(lanes))
-    with jax.numpy_rank_promotion("allow"):
+
+    @jax.jit
+    def mctx_visits(states: Any) -> jax.Array:
         logits, value, mask = predict(states)
-        theirs = jax.jit(
-            lambda: mctx.muzero_policy(
-                params=(),
-                rng_key=jax.random.key(0),
-                root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
-                recurrent_fn=recurrent,
-                num_simulations=simulations,
-                invalid_actions=~mask,
-                dirichlet_fraction=0.0,
-                qtransform=our_rule,
-            )
-        )()
-    return by_action(ours, "visits", game.spec.num_actions), np.asarray(theirs.search_tree.summary().visit_counts)
+        found = mctx.muzero_policy(
+            params=(),
+            rng_key=jax.random.key(0),
+            root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
+            recurrent_fn=recurrent,
+            num_simulations=simulations,
+            invalid_actions=~mask,
+            dirichlet_fraction=0.0,
+            qtransform=our_rule,
+        )
+        visits: jax.Array = found.search_tree.summary().visit_counts
+        return visits
+
+    with jax.numpy_rank_promotion("allow"):
+        theirs = np.asarray(mctx_visits(states))
+    return by_action(ours, "visits", game.spec.num_actions), theirs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tictactoe", "connect_four"])
+@pytest.mark.parametrize("name", ["tictactoe", pytest.param("connect_four", marks=pytest.mark.long)])
 def test_puct_visits_equal_mctx(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Visit for visit, when the range is held at its widest."""
     monkeypatch.setattr(puct, "LEAST_WIDTH", 2.0)

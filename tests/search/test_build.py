@@ -1,8 +1,9 @@
-"""The seam, the budget, the books and the compiled program."""
+"""The budget, the books and the compiled program."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,32 +11,11 @@ import numpy as np
 import pytest
 
 from aleazero.core.errors import ConfigError
-from aleazero.core.records import Prediction
 from aleazero.doctor.evaluators import IGNORANT, OPINIONATED, hashed
 from aleazero.doctor.recount import recount
 from aleazero.search.build import build_search
 from aleazero.search.settings import SearchConfig, make_knobs
-from tests.search.support import keys, patient, positions, states_of
-
-
-@pytest.mark.slow
-def test_one_call_at_a_time_equals_the_compiled_loop() -> None:
-    """The seam: whoever evaluates leaves elsewhere gets the same tree."""
-    game = patient("tictactoe").game
-    states, evaluate = positions("tictactoe", 8), hashed(game)
-    config = SearchConfig(kind="gumbel", max_simulations=24)
-    search, knobs = build_search(game, config), make_knobs(config)
-    whole = jax.jit(lambda s, k: search.run(evaluate, OPINIONATED, s, k, knobs))(states, keys(8))
-    tree = search.plant(evaluate, OPINIONATED, states, keys(8), knobs)
-    descend, absorb = jax.jit(search.descend), jax.jit(search.absorb)
-    for _ in range(24):
-        leaves = descend(tree, knobs)
-        observation = np.asarray(leaves.observation)  # as if it went over a wire
-        prediction = evaluate(OPINIONATED, jnp.asarray(observation))
-        tree = absorb(tree, leaves, Prediction(prediction.logits, prediction.value), knobs)
-    stepwise = search.result(tree, knobs)
-    np.testing.assert_array_equal(stepwise.visits, whole.visits)
-    np.testing.assert_array_equal(stepwise.action, whole.action)
+from tests.search.support import keys, patient, positions, run, states_of
 
 
 @pytest.mark.slow
@@ -82,27 +62,29 @@ def test_recount_sees_a_planted_fault(field: str) -> None:
 
 
 def test_budget_temperature_and_noise_do_not_recompile() -> None:
-    search, run = patient("pig").compiled("puct")
+    search, program = patient("pig").compiled("puct")
     states, config = positions("pig"), search.plan.config
-    run(states, keys(16), make_knobs(config, simulations=5), IGNORANT)
-    programs = run._cache_size()
+    program(states, keys(16), make_knobs(config, simulations=5), IGNORANT)
+    programs = program._cache_size()
     for budget, temperature, noise in ((1, 0.0, 0.0), (40, 1.0, 0.25), (64, 0.3, 0.5)):
         knobs = make_knobs(config, simulations=budget, temperature=temperature, noise_fraction=noise, exploration=2.0)
-        _, result = run(states, keys(16), knobs, OPINIONATED)
+        _, result = program(states, keys(16), knobs, OPINIONATED)
         assert (np.asarray(result.visits).sum(-1) == budget).all()
-    assert run._cache_size() == programs
+    assert program._cache_size() == programs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["tictactoe", "pig", "pgx:backgammon"])
+@pytest.mark.parametrize(
+    "name", ["pig", *(pytest.param(name, marks=pytest.mark.long) for name in ("tictactoe", "pgx:backgammon"))]
+)
 def test_no_copy_of_the_tree_is_made(name: str) -> None:
     """The compiled loop copies no array of the tree's size (nodes x lanes x edges or bytes)."""
     game = patient(name).game
     config = SearchConfig(max_simulations=100)
     search, evaluate, lanes = build_search(game, config), hashed(game), 4
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), lanes))
-    run = jax.jit(lambda s, k, knobs: search.run(evaluate, OPINIONATED, s, k, knobs))
-    text = run.lower(states, keys(lanes), make_knobs(config)).compile().as_text()
+    states = jax.eval_shape(jax.vmap(game.init), keys(lanes))
+    program = jax.jit(lambda s, k, knobs: search.run(evaluate, OPINIONATED, s, k, knobs))
+    text = program.lower(states, keys(lanes), make_knobs(config)).compile().as_text()
     wide = re.compile(rf"= \w+\[{search.plan.num_nodes},{lanes},\d+\]\S* copy\((?!%?constant)")
     bodies = [part for part in re.split(r"\n(?=%|ENTRY)", text) if not part.startswith("ENTRY")]
     assert [line for body in bodies for line in body.splitlines() if wide.search(line)] == []
@@ -111,10 +93,10 @@ def test_no_copy_of_the_tree_is_made(name: str) -> None:
 @pytest.mark.slow
 def test_simulations_and_evaluations_are_counted_apart() -> None:
     """A finished game that is visited again asks the network nothing."""
-    _, _, result = patient("tictactoe").run(states_of("tictactoe", "XX./OO./..."), 64, loudness=IGNORANT)
+    result = run("tictactoe", states_of("tictactoe", "XX./OO./..."), 64, loudness=IGNORANT)
     assert float(result.visits.sum()) == 64
     assert int(result.evaluations[0]) < 64
-    _, _, exact = patient("pig").run(states_of("pig", "0-0+0 1"), 1, chance="exact", loudness=IGNORANT)
+    exact = run("pig", states_of("pig", "0-0+0 1"), 1, chance="exact", loudness=IGNORANT)
     assert int(exact.evaluations[0]) == 1 + 6
 
 
@@ -125,14 +107,15 @@ def test_few_edges_keep_the_likeliest() -> None:
     config = SearchConfig(max_simulations=48, max_edges=3)
     search = build_search(game, config)
     knobs = make_knobs(config)
-    grow = jax.jit(
-        lambda s, k: search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs)
-    )
-    tree = grow(states, keys(16))
+
+    @jax.jit
+    def found(states: Any, keys: jax.Array) -> Any:
+        tree = search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, states, keys, knobs), knobs)
+        logits = evaluate(OPINIONATED, jax.vmap(game.observe)(states)).logits
+        return tree, search.result(tree, knobs), logits, jax.vmap(game.legal_list)(states) >= 0
+
+    tree, result, logits, legal = jax.device_get(found(states, keys(16)))
     assert recount(search.plan, tree, evaluate, OPINIONATED) == []
-    result = search.result(tree, knobs)
-    logits = np.asarray(evaluate(OPINIONATED, jax.vmap(game.observe)(states)).logits)
-    legal = np.asarray(jax.vmap(game.legal_list)(states)) >= 0
     ranked = np.argsort(np.where(legal, -logits, np.inf), -1)
     best = [set(row[: min(3, count)].tolist()) for row, count in zip(ranked, legal.sum(-1), strict=True)]
     kept = [{int(a) for a in row if a >= 0} for row in np.asarray(result.actions)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import random
 from typing import Any
 
 import jax
@@ -16,19 +17,19 @@ from aleazero.core.game import Game
 from aleazero.core.keys import mix
 from aleazero.core.records import Evaluate, Prediction
 from aleazero.core.struct import replace
-from aleazero.doctor.checks import one_ply_expectimax
+from aleazero.doctor.checks import Patient, one_ply_expectimax
 from aleazero.doctor.evaluators import OPINIONATED, UNDECIDED, hashed
 from aleazero.doctor.recount import recount
 from aleazero.games.backgammon.game import Backgammon
 from aleazero.games.pig import Pig
-from aleazero.games.wander import wander
 from aleazero.search.build import Search, build_search
 from aleazero.search.chance import draw
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.search.tree import Tree
 from aleazero.solvers.pig import win_table
-from tests.games.tiny import Dash
-from tests.search.support import keys, patient, positions, states_of
+from tests.games.backgammon import reference
+from tests.games.tiny import Dash, Drift
+from tests.search.support import keys, patient, positions, run, states_of
 
 PROBS = np.array([0.5, 0.0, 0.3, 0.15, 0.05], np.float32)
 
@@ -50,7 +51,8 @@ def test_even_visits_together_follow_the_probabilities_closely() -> None:
     far = {}
     for evenly in (True, False):
         words = mix(jnp.uint32(5), jnp.arange(64, dtype=jnp.uint32))
-        drawn = np.stack([draw(words, jnp.full(64, v), jnp.tile(PROBS, (64, 1)), evenly=evenly) for v in range(visits)])
+        once = functools.partial(draw, words, probs=jnp.tile(PROBS, (64, 1)), evenly=evenly)
+        drawn = np.asarray(jax.jit(jax.vmap(lambda visit, once=once: once(jnp.full(64, visit))))(jnp.arange(visits)))
         counts = np.stack([(drawn == outcome).cumsum(0) for outcome in range(5)], -1)  # [visits, lanes, outcomes]
         expected = np.arange(1, visits + 1)[:, None, None] * PROBS
         far[evenly] = np.abs(counts - expected).max()
@@ -62,15 +64,15 @@ def test_even_visits_together_follow_the_probabilities_closely() -> None:
 def test_exact_values_equal_expectimax() -> None:
     states = states_of("pig", "10-20+5 1", "40-90+8 2", "95-98+2 1", "0-0+3 2")
     game, evaluate = patient("pig").game, patient("pig").evaluate
-    legal = np.asarray(jax.vmap(game.legal_list)(states))
-    _, _, result = patient("pig").run(states, 2, chance="exact", exploration=1e6, loudness=UNDECIDED)
+    legal = np.asarray(jax.jit(jax.vmap(game.legal_list))(states))
+    result = run("pig", states, 2, chance="exact", exploration=1e6, loudness=UNDECIDED)
     assert (np.asarray(result.visits)[:, :2] == 1).all()
     expected = one_ply_expectimax(game, evaluate, states, legal)
     np.testing.assert_allclose(np.asarray(result.values)[:, :2], expected, atol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chance", ["sampled", "exact"])
+@pytest.mark.parametrize("chance", ["sampled", pytest.param("exact", marks=pytest.mark.long)])
 def test_with_perfect_values_pig_is_played_perfectly(chance: Any) -> None:
     """An evaluator that knows the truth: the search agrees with it, who acts next depending on the die."""
     from aleazero.solvers.pig import solve, solve_moves
@@ -102,65 +104,42 @@ def test_with_perfect_values_pig_is_played_perfectly(chance: Any) -> None:
 
 
 @pytest.mark.slow
-def test_independent_draws_keep_the_books_too() -> None:
-    game = patient("pig").game
-    config = SearchConfig(max_simulations=64, chance_draw="random")
-    search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
-    grow = jax.jit(
-        lambda s, k: search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs)
-    )
-    assert recount(search.plan, grow(positions("pig"), keys(16)), evaluate, OPINIONATED) == []
-
-
-@pytest.mark.slow
-def test_a_search_never_sees_the_dice_to_come() -> None:
+@pytest.mark.parametrize("name", ["drift", pytest.param("pgx:backgammon", marks=pytest.mark.long)])
+def test_a_search_never_sees_the_dice_to_come(name: str) -> None:
     """Where chance is sampled, what the game will really roll leaves no trace in the search."""
-    game = patient("pgx:backgammon").game
-    states = positions("pgx:backgammon", 8)
-    fortunes = [jax.vmap(game.reseed)(states, jax.random.split(jax.random.key(seed), 8)) for seed in (1, 2)]
-    first, second = (patient("pgx:backgammon").run(s, 48)[2] for s in fortunes)
+    who = Patient(Drift()) if name == "drift" else patient(name)
+    states, reseed = who.positions(who.decides, "none", 8), jax.jit(jax.vmap(who.game.reseed))
+    fortunes = [reseed(states, keys(8, seed)) for seed in (1, 2)]
+    first, second = (who.run(s, 48)[2] for s in fortunes)
     np.testing.assert_array_equal(first.visits, second.visits)
     np.testing.assert_array_equal(first.value, second.value)
 
 
 @pytest.mark.slow
-def test_afterstates_can_be_evaluated_themselves() -> None:
+@pytest.mark.parametrize("kind", ["gumbel", pytest.param("puct", marks=pytest.mark.long)])
+def test_afterstates_can_be_evaluated_themselves(kind: Any) -> None:
     """Where networks may judge chance states, a new one is a leaf of its own: one node, one evaluation."""
 
     class JudgedPig(Pig):
         spec = dataclasses.replace(Pig.spec, afterstate_values=True)
 
     game = JudgedPig()
-    for kind in ("puct", "gumbel"):
-        config = SearchConfig(kind=kind, max_simulations=64, chance="afterstate")
-        search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
-        assert search.plan.slabs == 1
-        grow = jax.jit(
-            lambda s, k, search=search, evaluate=evaluate, knobs=knobs: search.grow(
-                evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, s, k, knobs), knobs
-            )
-        )
-        tree = grow(positions("pig"), keys(16))
-        assert recount(search.plan, tree, evaluate, OPINIONATED) == []
-        assert (np.asarray(tree.turn)[1:65] == 0).any()
-
-
-@functools.cache
-def backgammon_positions() -> tuple[Backgammon, Any]:
-    game = Backgammon()
-    steps = wander(game, lanes=4, plies=40, seed=1)
-    rows = np.flatnonzero(np.asarray(steps.action) >= 0)[::5][:8]
-    return game, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[rows], steps.state)
+    config, evaluate = SearchConfig(kind=kind, max_simulations=64, chance="afterstate"), hashed(game)
+    search, tree = grown(game, config, evaluate, positions("pig"))
+    assert search.plan.slabs == 1
+    assert recount(search.plan, tree, evaluate, OPINIONATED) == []
+    assert (np.asarray(tree.turn)[1:65] == 0).any()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chance", ["sampled", "afterstate"])
+@pytest.mark.parametrize("chance", [pytest.param("sampled", marks=pytest.mark.long), "afterstate"])
 def test_networks_judge_chance_states_only_where_that_is_asked(chance: Any) -> None:
     """Backgammon, whose networks may: this evaluator says 0.99 of every chance state, and of nothing else."""
-    game, states = backgammon_positions()
-    plain, one = hashed(game), jax.tree.map(lambda x: x[0], states)
-    rolling = replace(one, is_chance=jnp.bool_(True))
-    (is_chance,) = np.flatnonzero(np.asarray(jax.jit(game.observe)(one) != jax.jit(game.observe)(rolling)))
+    game, rng = Backgammon(), random.Random(1)
+    states = reference.states([reference.drawn(rng, "anywhere") for _ in range(8)], reference.rolls(rng, 8))
+    plain, one = hashed(game), jax.tree.map(lambda x: np.asarray(x[0]), states)
+    rolling, observe = replace(one, is_chance=np.bool_(True)), jax.jit(game.observe)
+    (is_chance,) = np.flatnonzero(np.asarray(observe(one)) != np.asarray(observe(rolling)))
 
     def evaluate(weights: Array, seen: Array) -> Prediction:
         found = plain(weights, seen)
@@ -193,13 +172,13 @@ class OddStart(Dash):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chance", ["sampled", "exact"])
-def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(chance: Any) -> None:
+@pytest.mark.parametrize("settings", [{"chance": "exact"}, {"chance_draw": "random"}], ids=["exact", "random draws"])
+def test_outcomes_of_a_first_roll_take_no_room_in_a_tree(settings: Any) -> None:
+    """Nor do they where chance is sampled, here by independent draws: then too the books are kept."""
     game = OddStart()
-    states = jax.vmap(game.apply_chance)(
-        jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4)), jnp.array([2, 3, 2, 3])
-    )
-    search, tree = grown(game, SearchConfig(max_simulations=40, chance=chance), hashed(game), states)
+    first = jax.jit(jax.vmap(lambda key, outcome: game.apply_chance(game.init(key), outcome)))
+    states = first(keys(4), jnp.array([2, 3, 2, 3]))
+    search, tree = grown(game, SearchConfig(max_simulations=40, **settings), hashed(game), states)
     assert search.plan.num_edges == 2
     assert recount(search.plan, tree, hashed(game), OPINIONATED) == []
     assert (np.asarray(tree.turn)[np.asarray(tree.lineage.any(-1))] == 0).sum() > 20
@@ -217,7 +196,7 @@ def grown(game: Game, config: SearchConfig, evaluate: Evaluate, states: Any) -> 
 def test_above_a_chance_node_the_expectation_is_passed_on() -> None:
     """The second visit ends in one outcome, but the root is told what all of them are worth together."""
     states = states_of("pig", "0-0+0 1", "30-40+0 2", "95-10+0 1")
-    (_, _, one), (_, _, two) = (patient("pig").run(states, budget, chance="exact") for budget in (1, 2))
+    one, two = (run("pig", states, budget, chance="exact") for budget in (1, 2))
     expected = np.asarray(one.values)[:, 0]
     np.testing.assert_allclose(np.asarray(two.values)[:, 0], expected, atol=1e-5)
     np.testing.assert_allclose(3 * np.asarray(two.value) - 2 * np.asarray(one.value), expected, atol=1e-5)

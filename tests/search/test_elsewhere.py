@@ -31,20 +31,19 @@ def evaluate(weights: Any, observations: jax.Array) -> Prediction:
     ("game", "config"),
     [
         ("tictactoe", SearchConfig(kind="gumbel", max_simulations=8, in_flight=2)),
-        ("tictactoe", SearchConfig(kind="puct", max_simulations=8)),
-        ("pig", SearchConfig(kind="gumbel", max_simulations=8)),
+        ("pig", SearchConfig(kind="puct", max_simulations=8)),
     ],
-    ids=["two in flight", "puct", "chance"],
+    ids=["two in flight", "chance"],
 )
 def test_it_finds_what_the_compiled_loop_finds(game: str, config: SearchConfig) -> None:
     rules = make_game(game)
     search = build_search(rules, config)
     keys = jax.random.split(jax.random.key(0), 8)
-    states = jax.vmap(rules.init)(keys)
+    states = jax.jit(jax.vmap(rules.init))(keys)
     if rules.spec.chance == "explicit":
         assert not bool(states.is_chance.any())
     size = int(np.prod(rules.spec.observation_shape))
-    weights = jnp.round(jax.random.normal(jax.random.key(1), (size, rules.spec.num_actions)) * 4)
+    weights = np.round(np.random.default_rng(1).normal(size=(size, rules.spec.num_actions)) * 4).astype(np.float32)
     knobs = make_knobs(config)
     wanted = jax.jit(search.run, static_argnums=0)(evaluate, weights, states, keys, knobs)
     asking = Elsewhere(search).run(states, keys, knobs)

@@ -15,8 +15,9 @@ from aleazero.doctor.evaluators import IGNORANT
 from aleazero.search.gumbel import halving_visit, improved_policy
 from aleazero.search.settings import SearchConfig
 from aleazero.search.tree import NodeView
-from tests.search.support import patient, positions, states_of
+from tests.search.support import patient, positions, run, states_of
 
+LANES = 64  # in every batch of connect four
 schedule = jax.jit(
     jax.vmap(lambda m, n, i: halving_visit(40, m[None], n, i)[0], (None, None, 0)),
 )
@@ -30,22 +31,24 @@ def test_schedule_equals_the_listed_one(considered: int, simulations: int) -> No
 
 
 def test_policy_sums_to_one_over_legal_edges() -> None:
-    _, _, result = patient("connect_four").run(positions("connect_four"), 40, kind="gumbel")
+    _, _, result = patient("connect_four").run(positions("connect_four", LANES), 40, kind="gumbel")
     np.testing.assert_allclose(np.asarray(result.policy).sum(-1), 1.0, atol=1e-5)
     assert (np.asarray(result.policy)[np.asarray(result.actions) < 0] == 0).all()
 
 
 def test_takes_a_win_in_one() -> None:
-    states = states_of("tictactoe", "XX./OO./...", "OO./XX./X..")
-    _, _, result = patient("tictactoe").run(states, 32, kind="gumbel", loudness=IGNORANT)
-    assert np.asarray(result.action).tolist() == [2, 2]
+    states = states_of("connect_four", "112233", "1223344")
+    result = run("connect_four", states, 32, LANES, kind="gumbel", loudness=IGNORANT)
+    assert np.asarray(result.action).tolist() == [3, 4]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["connect_four", "pig", "quoridor"])
+@pytest.mark.parametrize(
+    "name", ["connect_four", *(pytest.param(name, marks=pytest.mark.long) for name in ("pig", "quoridor"))]
+)
 def test_two_leaves_in_flight_find_what_one_after_the_other_would(name: str) -> None:
     """The same visits and values, but in the few lanes where a phase ended between two descents and it mattered."""
-    states = positions(name, 64)
+    states = positions(name, LANES)
     _, _, one = patient(name).run(states, 64, kind="gumbel")
     _, _, two = patient(name).run(states, 64, kind="gumbel", in_flight=2)
     choice = (np.asarray(one.actions) >= 0).sum(-1) > 1
@@ -59,14 +62,15 @@ def test_two_leaves_in_flight_find_what_one_after_the_other_would(name: str) -> 
 
 @pytest.mark.parametrize("budget", [1, 2, 7])
 def test_two_leaves_in_flight_keep_to_the_budget(budget: int) -> None:
-    _, tree, result = patient("connect_four").run(positions("connect_four"), budget, kind="gumbel", in_flight=2)
+    states = positions("connect_four", LANES)
+    _, tree, result = patient("connect_four").run(states, budget, kind="gumbel", in_flight=2)
     assert (np.asarray(result.visits).sum(-1) == budget).all()
     assert (np.asarray(tree.stats)[0, :, 0] == budget + 1).all()
 
 
 def test_a_root_with_one_move_is_searched_half_as_far_with_two_in_flight() -> None:
     states = states_of("tictactoe", "XOX/OXO/OX.")
-    _, _, result = patient("tictactoe").run(states, 8, kind="gumbel", in_flight=2)
+    result = run("tictactoe", states, 8, kind="gumbel", in_flight=2)
     assert np.asarray(result.visits).sum(-1).tolist() == [4]
     assert np.asarray(result.action).tolist() == [8]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -31,20 +32,24 @@ SETTINGS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.fixture(autouse=True)
-def quick_compile() -> None:
-    """Not here: compiled so, the least value of a tree with two leaves in flight differs in its last bit."""
-
-
-def _grown(name: str, config: SearchConfig, lanes: int = LANES) -> Tree:
+def _grower(name: str, config: SearchConfig) -> Callable[[Any, jax.Array], Tree]:
     game, knobs = patient(name).game, make_knobs(config, noise_fraction=0.25)
     search, evaluate = build_search(game, config), hashed(game)
 
     def grow(states: object, keys: jax.Array) -> Tree:
         return search.grow(evaluate, OPINIONATED, search.plant(evaluate, OPINIONATED, states, keys, knobs), knobs)
 
-    tree: Tree = jax.jit(grow)(positions(name, lanes), keys(lanes))
+    return grow
+
+
+def _grown(name: str, config: SearchConfig) -> Tree:
+    tree: Tree = jax.jit(_grower(name, config))(positions(name, LANES), keys(LANES))
     return tree
+
+
+@functools.cache
+def _walked_plainly(name: str, config: SearchConfig) -> Tree:
+    return _grown(name, dataclasses.replace(config, kernels="never"))
 
 
 def _assert_same(one: Tree, other: Tree) -> None:
@@ -69,7 +74,7 @@ def _assert_same(one: Tree, other: Tree) -> None:
 def test_kernels_grow_the_same_tree(name: str, settings: Any) -> None:
     """Short games that end within the search, one that goes on, and one with chance nodes."""
     config = SearchConfig(max_simulations=48, **settings)
-    plain = _grown(name, dataclasses.replace(config, kernels="never"))
+    plain = _walked_plainly(name, config)
     kernels = _grown(name, dataclasses.replace(config, kernels="interpreted"))
     _assert_same(plain, kernels)
     assert (np.asarray(plain.stats)[0, :, 0] == 49).all()
@@ -81,8 +86,9 @@ def test_kernels_grow_the_same_tree(name: str, settings: Any) -> None:
     "name", ["pig", *(pytest.param(name, marks=pytest.mark.long) for name in ("tictactoe", "connect_four"))]
 )
 def test_kernels_grow_the_same_tree_with_two_leaves_in_flight(name: str) -> None:
+    jax.config.update("jax_disable_most_optimizations", False)  # with it the least value differs in its last bit
     config = SearchConfig(kind="gumbel", max_simulations=33, in_flight=2)
-    plain = _grown(name, dataclasses.replace(config, kernels="never"))
+    plain = _walked_plainly(name, config)
     _assert_same(plain, _grown(name, dataclasses.replace(config, kernels="interpreted")))
     assert (np.asarray(plain.stats)[0, :, 0] <= 34).all()
 
@@ -94,14 +100,15 @@ def test_kernels_grow_the_same_tree_below_one_that_was_kept() -> None:
         game, knobs = patient("connect_four").game, make_knobs(config)
         search, evaluate = Reusing(build_search(game, config)), hashed(game)
 
-        def two_moves(states: Any, keys: jax.Array) -> Tree:
-            result, tree = search.go_on(search.nothing(LANES), evaluate, OPINIONATED, states, keys, knobs)
+        @jax.jit
+        def move(kept: Any, states: Any) -> tuple[Any, Any, Tree]:
+            result, tree = search.go_on(kept, evaluate, OPINIONATED, states, keys(LANES), knobs)
             after = jax.vmap(game.apply_action)(states, result.action)
             kept = search.follow(tree, result.action, jnp.full(LANES, -1, jnp.int32), ~after.terminated)
-            return search.go_on(kept, evaluate, OPINIONATED, after, keys, knobs)[1]
+            return kept, after, tree
 
-        tree: Tree = jax.jit(two_moves)(positions("connect_four", LANES), keys(LANES))
-        return tree
+        kept, after, _ = move(jax.jit(search.nothing, static_argnums=0)(LANES), positions("connect_four", LANES))
+        return move(kept, after)[2]
 
     plain = play("never")
     _assert_same(plain, play("interpreted"))
@@ -164,12 +171,13 @@ def test_a_gpu_that_cannot_run_kernels_walks_plainly_and_says_so_once(
         monkeypatch.delattr("aleazero.search.kernels")
         monkeypatch.setitem(sys.modules, "aleazero.search.kernels", None)
     config = SearchConfig(max_simulations=8)
-    trees = [_grown("tictactoe", config) for _ in range(2)]
+    tree = _grown("tictactoe", config)
+    build_search(patient("tictactoe").game, config)
     assert _problem_here.cache_info().misses == 1  # tried once
     (told,) = said.messages
     assert "two to four times as long" in told
     assert ("ModuleNotFoundError" if why == "no module" else "CPU backend") in told
-    _assert_same(trees[0], _grown("tictactoe", dataclasses.replace(config, kernels="never")))
+    _assert_same(tree, _walked_plainly("tictactoe", config))
 
 
 def test_expectations_are_walked_plainly() -> None:
@@ -181,14 +189,16 @@ def test_expectations_are_walked_plainly() -> None:
 def test_trees_whose_places_kernels_cannot_count_are_walked_plainly(
     said: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = SearchConfig(max_simulations=8, kernels="interpreted")
+    plain = SearchConfig(max_simulations=8)
+    config = dataclasses.replace(plain, kernels="interpreted")
     monkeypatch.setattr("aleazero.search.plan.LARGEST", 32 * 9 * LANES - 1)
     tree = _grown("tictactoe", config)
     (told,) = said.messages
     assert f"{LANES} games, 32 nodes and 9 edges a node" in told
     assert tree.lineage.size
-    _assert_same(tree, _grown("tictactoe", dataclasses.replace(config, kernels="never")))
-    assert not _grown("tictactoe", config, LANES - 1).lineage.size
+    _assert_same(tree, _walked_plainly("tictactoe", plain))
+    fewer = jax.eval_shape(_grower("tictactoe", config), positions("tictactoe", LANES - 1), keys(LANES - 1))
+    assert not fewer.lineage.size
 
 
 @pytest.mark.slow

@@ -20,48 +20,58 @@ from tests.search.support import keys, patient, positions
 GAME = patient("tictactoe").game
 
 
-def searched(states, simulations, kind="puct", loudness=(1.0, 1.0), **settings):
-    """Trees, results, and bounds of the root's edges, by an evaluator that talks nonsense."""
-    search = build_search(GAME, SearchConfig(kind=kind, max_simulations=simulations, prove=True, **settings))
-    evaluate, knobs = patient("tictactoe").evaluate, make_knobs(search.plan.config, gumbel_scale=0.0)
+LANES = 64
+
+
+@functools.cache
+def program(kind, prior_temperature):
+    settings = {"prior_temperature": prior_temperature} if prior_temperature != 1 else {}
+    search = build_search(GAME, SearchConfig(kind=kind, max_simulations=700, prove=True, **settings))
+    evaluate = patient("tictactoe").evaluate
 
     @jax.jit
-    def run(states, keys):
-        tree = search.plant(evaluate, np.float32(loudness), states, keys, knobs)
-        tree = search.grow(evaluate, np.float32(loudness), tree, knobs)
-        return tree, search.result(tree, knobs), proof.root_bounds(tree)
+    def run(states, keys, knobs, loudness):
+        tree = search.plant(evaluate, loudness, states, keys, knobs)
+        tree = search.grow(evaluate, loudness, tree, knobs)
+        return tree.actions[ROOT], search.result(tree, knobs), proof.root_bounds(tree)
 
-    return run(states, keys(states.to_play.shape[0]))
+    return search, run
+
+
+def searched(states, simulations, kind="puct", loudness=(1.0, 1.0), prior_temperature=1.0):
+    """The root's actions, results, and bounds of the root's edges, by an evaluator that talks nonsense."""
+    search, run = program(kind, prior_temperature)
+    knobs = make_knobs(search.plan.config, simulations=simulations, gumbel_scale=0.0)
+    return jax.device_get(run(states, keys(LANES), knobs, np.float32(loudness)))
 
 
 def exact(states, actions):
     """The solver's value of each of the root's edges `[B, E]`; NaN where there is none."""
-    values = solve_moves(np.asarray(states.board))
-    listed = np.take_along_axis(values, np.maximum(actions, 0), 1)
+    values = solve_moves(states.board)
+    listed = np.take_along_axis(values, np.maximum(actions, 0).astype(int), 1)
     return np.where(actions >= 0, listed, np.nan)
 
 
 @pytest.mark.parametrize("kind", ["puct", "gumbel"])
 @pytest.mark.parametrize("simulations", [20, 200])
 def test_bounds_hold_what_moves_are_worth(kind, simulations):
-    states = positions("tictactoe", 64)
-    tree, result, bounds = searched(states, simulations, kind)
-    actions = np.asarray(tree.actions[ROOT]).astype(int)
+    states = positions("tictactoe", LANES)
+    actions, result, bounds = searched(states, simulations, kind)
     value, legal = exact(states, actions), actions >= 0
-    least, most = np.asarray(bounds.least), np.asarray(bounds.most)
+    least, most = bounds.least, bounds.most
     assert (least[legal] <= value[legal]).all()
     assert (value[legal] <= most[legal]).all()
     sure = legal & (least == most)
     assert sure.sum() > 30  # or else nothing was seen
-    chosen = np.take_along_axis(value, np.asarray(result.edge)[:, None], 1)[:, 0]
+    chosen = np.take_along_axis(value, result.edge[:, None], 1)[:, 0]
     proved = np.where(legal, least, -1).max(1)
     assert (chosen >= proved).all()
 
 
-def late(count=64):
+def late():
     """Positions with at most five free squares."""
     states = positions("tictactoe", 600)
-    few = np.flatnonzero((np.asarray(states.board) < 0).sum(1) <= 5)[:count]
+    few = np.flatnonzero((states.board < 0).sum(1) <= 5)[:LANES]
     return jax.tree.map(lambda x: x[few], states)
 
 
@@ -84,10 +94,10 @@ def preference(end):
 @pytest.mark.parametrize("kind", ["puct", "gumbel"])
 def test_where_all_is_known_wins_come_soon_and_losses_late(kind):
     states = late()
-    tree, result, bounds = searched(states, 700, kind)
-    actions, legal = np.asarray(tree.actions[ROOT]).astype(int), np.asarray(tree.actions[ROOT]) >= 0
+    actions, result, bounds = searched(states, 700, kind)
+    legal = actions >= 0
     seen = {-1: 0, 0: 0, 1: 0}
-    for lane, (board, to_play) in enumerate(zip(np.asarray(states.board), np.asarray(states.to_play), strict=True)):
+    for lane, (board, to_play) in enumerate(zip(states.board, states.to_play, strict=True)):
         if not (bounds.sure[lane] | ~legal[lane]).all():
             continue
         cells, seat = tuple(int(cell) for cell in board), int(to_play)
@@ -103,25 +113,27 @@ def test_where_all_is_known_wins_come_soon_and_losses_late(kind):
 @pytest.mark.slow
 def test_one_look_at_a_win_is_enough():
     """An evaluator that shouts: PUCT hardly looks at what it does not believe in, and visits say otherwise."""
-    states = positions("tictactoe", 400)
-    _, result, bounds = searched(states, 12, loudness=(3.0, 1.0))
-    won = np.asarray((bounds.least == 1).any(-1))
+    states = positions("tictactoe", 6 * LANES)
+    parts = [jax.tree.map(lambda x, i=i: x[i::6], states) for i in range(6)]
+    found = [searched(part, 12, loudness=(3.0, 1.0)) for part in parts]
+    _, result, bounds = jax.tree.map(lambda *x: np.concatenate(x), *found)
+    won = (bounds.least == 1).any(-1)
     assert won.sum() > 20
-    chosen = np.take_along_axis(np.asarray(bounds.least), np.asarray(result.edge)[:, None], 1)[:, 0]
+    chosen = np.take_along_axis(bounds.least, result.edge[:, None], 1)[:, 0]
     assert (chosen[won] == 1).all()
-    visited = np.take_along_axis(np.asarray(bounds.least), np.asarray(result.visits).argmax(1)[:, None], 1)[:, 0]
+    visited = np.take_along_axis(bounds.least, result.visits.argmax(1)[:, None], 1)[:, 0]
     assert (visited[won] < 1).sum() > 0
 
 
 @pytest.mark.slow
 def test_flatter_priors_look_at_more_moves():
-    states = positions("tictactoe", 64)
+    states = positions("tictactoe", LANES)
     seen = []
     for temperature in (1.0, 3.0):
         _, result, _ = searched(states, 30, loudness=(3.0, 0.1), prior_temperature=temperature)
-        priors, legal = np.asarray(result.priors), np.asarray(result.priors) >= 0
-        np.testing.assert_allclose(np.where(legal, priors, 0).sum(1), 1, rtol=1e-5)
-        seen.append((priors, (np.asarray(result.visits) > 0).sum(1)))
+        priors = result.priors
+        np.testing.assert_allclose(np.where(priors >= 0, priors, 0).sum(1), 1, rtol=1e-5)
+        seen.append((priors, (result.visits > 0).sum(1)))
     (sharp, few), (flat, many) = seen
     tempered = np.where(sharp >= 0, np.maximum(sharp, 1e-30) ** (1 / 3), 0)
     np.testing.assert_allclose(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ from aleazero.doctor.evaluators import IGNORANT
 from aleazero.search.build import build_search
 from aleazero.search.puct import _log_gamma, choose, noisy_priors
 from aleazero.search.settings import SearchConfig, make_knobs
-from tests.search.support import keys, patient, positions, states_of
+from tests.search.support import keys, patient, positions, run, states_of
 
 WORDS = jax.random.bits(jax.random.key(3), (20000,), jnp.uint32)
 
@@ -62,7 +64,7 @@ def test_no_simulations_leaves_the_priors() -> None:
 @pytest.mark.slow
 def test_win_in_one_keeps_its_visits() -> None:
     states = states_of("connect_four", "112233", "1122334")
-    _, _, result = patient("connect_four").run(states, 64, loudness=IGNORANT)
+    result = run("connect_four", states, 64, loudness=IGNORANT)
     assert int(result.action[0]) == 3
     assert float(result.values[0, 3]) == 1.0
     assert float(result.visits[0, 3]) > 32
@@ -72,7 +74,7 @@ def test_win_in_one_keeps_its_visits() -> None:
 def test_a_threat_is_stopped() -> None:
     """O has three on the bottom row and one open end, column 4 and column 3; X cannot win at once."""
     states = states_of("connect_four", "617273", "267574")
-    _, _, result = patient("connect_four").run(states, 196, loudness=IGNORANT)
+    result = run("connect_four", states, 196, loudness=IGNORANT)
     assert np.asarray(result.action).tolist() == [3, 2]
 
 
@@ -81,19 +83,19 @@ def test_a_root_tries_every_move_once_where_there_is_room() -> None:
     """An evaluator that shouts; with room for fewer than four times as many simulations as moves, all is as ever."""
     states = positions("connect_four", 32)
     shouted = np.array([3.0, 0.5], np.float32)
-    tried = {}
-    for room in (40, 24):
-        for all_of_them in (False, True):
-            config = SearchConfig(kind="puct", max_simulations=room, try_all=all_of_them)
-            search = build_search(patient("connect_four").game, config)
-            found = jax.jit(search.run, static_argnums=0)(
-                patient("connect_four").evaluate, shouted, states, keys(32), make_knobs(config)
-            )
-            legal = np.asarray(found.actions) >= 0
-            tried[room, all_of_them] = np.asarray(found.visits)
-            if all_of_them and room == 40:
-                assert (tried[room, True][legal] > 0).all()
-    many = (np.asarray(found.actions) >= 0).sum(1) > 24 // 4
+
+    def searched(room: int, all_of_them: bool, *budgets: int) -> list[Any]:
+        config = SearchConfig(kind="puct", max_simulations=room, try_all=all_of_them)
+        program = jax.jit(build_search(patient("connect_four").game, config).run, static_argnums=0)
+        evaluate = patient("connect_four").evaluate
+        knobs = [make_knobs(config, simulations=budget) for budget in budgets]
+        return [jax.device_get(program(evaluate, shouted, states, keys(32), each)) for each in knobs]
+
+    (everything,), (cramped,) = searched(40, True, 40), searched(24, True, 24)
+    usual, shorter = searched(40, False, 40, 24)
+    legal = usual.actions >= 0
+    many = legal.sum(1) > 24 // 4
     assert many.any()
-    assert (tried[40, False][many] == 0).any()
-    np.testing.assert_array_equal(tried[24, True][many], tried[24, False][many])
+    assert (everything.visits[legal] > 0).all()
+    assert (usual.visits[many] == 0).any()
+    np.testing.assert_array_equal(cramped.visits[many], shorter.visits[many])

@@ -34,8 +34,8 @@ def played() -> dict[str, Any]:
     plant = jax.jit(lambda s, k: search.plant(evaluate, OPINIONATED, s, k, knobs))
     again = jax.jit(lambda tree, edge, s, k: regrow(search, tree, (edge,), evaluate, OPINIONATED, s, k, knobs))
     tree = grow(plant(states, keys(LANES)))
-    result = search.result(tree, knobs)
-    after = jax.vmap(game.apply_action)(states, result.action)
+    result = jax.jit(search.result)(tree, knobs)
+    after = jax.jit(jax.vmap(game.apply_action))(states, result.action)
     return {"search": search, "tree": tree, "result": result, "after": after, "again": again, "grow": grow} | {
         "evaluate": evaluate,
         "plant": plant,
@@ -88,13 +88,18 @@ def test_with_little_room_the_oldest_nodes_of_a_subtree_are_kept() -> None:
     search, evaluate, knobs = build_search(game, config), hashed(game), make_knobs(config)
     assert search.plan.num_nodes == 32  # whole words, and no more than was asked for
     reusing, room = Reusing(search), 32 - 24
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), 8))
-    go_on = jax.jit(lambda kept, s, k: reusing.go_on(kept, evaluate, OPINIONATED, s, k, knobs))
-    result, before = go_on(reusing.nothing(8), states, keys(8))
-    kept = reusing.follow(before, result.action, jnp.full(8, -1, jnp.int32), jnp.ones(8, bool))
+
+    @jax.jit
+    def go_on(kept: Any, states: Any, keys: jax.Array) -> tuple[Any, Any, Any]:
+        result, tree = reusing.go_on(kept, evaluate, OPINIONATED, states, keys, knobs)
+        kept = reusing.follow(tree, result.action, jnp.full(8, -1, jnp.int32), jnp.ones(8, bool))
+        return kept, jax.vmap(game.apply_action)(states, result.action), tree
+
+    states = jax.jit(jax.vmap(game.init))(keys(8))
+    kept, after, before = go_on(jax.jit(reusing.nothing, static_argnums=0)(8), states, keys(8))
     spent = np.asarray(before.stats)[np.asarray(kept.node), np.arange(8), 0]
     assert (spent > room).any()
-    _, tree = go_on(kept, jax.vmap(game.apply_action)(states, result.action), keys(8, seed=1))
+    _, _, tree = go_on(kept, after, keys(8, seed=1))
     np.testing.assert_array_equal(np.asarray(tree.stats)[0, :, 0], spent + 24)
     assert int(tree.next_node) <= 32
     problems = recount(search.plan, tree, evaluate, OPINIONATED, root_visits=False)
@@ -115,7 +120,7 @@ def test_a_chain_of_kept_searches_stays_within_its_room() -> None:
         after = jax.vmap(game.apply_action)(states, result.action)
         return reusing.follow(tree, result.action, none, ~after.terminated), after, tree
 
-    kept, states = reusing.nothing(4), jax.vmap(game.init)(jax.random.split(jax.random.key(0), 4))
+    kept, states = jax.jit(reusing.nothing, static_argnums=0)(4), jax.jit(jax.vmap(game.init))(keys(4))
     for move in range(4):
         kept, states, tree = step(kept, states)
         assert int(tree.next_node) <= search.plan.num_nodes
