@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from aleazero.play.match import play_match
 from aleazero.play.rollout import random_actions
 from aleazero.players import make_player
 
+pytestmark = pytest.mark.usefixtures("quick_compile")
 GAME = Quoridor()
 SNAKE = "e1 e9 0 1 a1h,c1h,e1h,g1h,b2h,d2h,f2h,h2h,a4h,c4h,e4h,g4h,b6h,d6h,f6h,h6h,a8h,c8h,e8h 1"
 
@@ -42,11 +44,11 @@ def plain(walls: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 def test_distances_are_those_of_a_plain_search() -> None:
-    states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 16))
-    act = jax.jit(lambda s, k: jax.vmap(GAME.apply_action)(s, random_actions(GAME, s, k)))
+    states = jax.jit(jax.vmap(GAME.init))(jax.random.split(jax.random.key(0), 16))
+    step = jax.jit(lambda s, k: jax.vmap(GAME.apply_action)(s, random_actions(GAME, s, k)))
     far = jax.jit(jax.vmap(paths.distances))
     for ply in range(14):
-        states = act(states, jax.random.split(jax.random.key(ply), 16))
+        states = step(states, jax.random.split(jax.random.key(ply), 16))
         walls = np.asarray(states.walls)
         assert np.array_equal(far(states.walls), [plain(each) for each in walls])
 
@@ -56,6 +58,16 @@ def test_the_way_through_a_maze_is_found() -> None:
     me, you = np.asarray(jax.jit(paths.both)(state.walls, state.pawns))
     assert (me, you) == (plain(np.asarray(state.walls))[4], plain(np.asarray(state.walls)[:, ::-1, ::-1])[4])
     assert me > 30
+
+
+@jax.jit
+def look(state: rules.State) -> Any:
+    """Where a walker and a racer go, what is legal, and how far it is for who is to play and for the other one."""
+    facing = rules.facing(state)
+    return paths.walk(state), paths.race(state), GAME.legal_list(state), paths.both(facing.walls, facing.pawns)
+
+
+act = jax.jit(rules.apply_action)
 
 
 @pytest.mark.slow
@@ -73,17 +85,16 @@ def test_it_goes_where_the_goal_is_nearest_and_hinders_when_behind(
     position: str, walks: str | None, races: str | None
 ) -> None:
     state = parse(position)
-    walk, race = int(jax.jit(paths.walk)(state)), int(jax.jit(paths.race)(state))
+    walk, race, legal, lengths = jax.device_get(look(state))
     if walks:
-        assert GAME.notation.format_action(state, walk) == walks
+        assert GAME.notation.format_action(state, int(walk)) == walks
     if races:
-        assert GAME.notation.format_action(state, race) == races
+        assert GAME.notation.format_action(state, int(race)) == races
     elif walks:  # a wall that costs the opponent a step at least
         assert race >= rules.SQUARES
-        after = rules.facing(rules.apply_action(state, jnp.int16(race)))
-        before = rules.facing(state)
-        assert paths.both(after.walls, after.pawns)[0] > paths.both(before.walls, before.pawns)[1]
-    assert {walk, race} <= set(np.asarray(GAME.legal_list(state)).tolist())
+        after = look(act(state, np.int16(race)))[3]
+        assert after[0] > lengths[1]
+    assert {int(walk), int(race)} <= set(legal.tolist())
 
 
 @pytest.mark.slow
@@ -101,10 +112,11 @@ def test_games_with_scattered_pawns_go_on_and_either_seat_moves() -> None:
     assert set(np.asarray(states.to_play).tolist()) == {0, 1}
     assert set(np.asarray(states.pawns[:, 0]).tolist()) == set(range(72))
     assert set(np.asarray(states.pawns[:, 1]).tolist()) == set(range(9, 81))
+    pack = jax.jit(GAME.pack)
     for lane in range(3):
-        state = jax.tree.map(lambda x, lane=lane: x[lane], states)
+        state = jax.tree.map(lambda x, lane=lane: np.asarray(x)[lane], states)
         again = parse(GAME.notation.format_state(state))
-        assert np.array_equal(GAME.pack(again), GAME.pack(state))
+        assert np.array_equal(pack(again), pack(state))
 
 
 @pytest.mark.parametrize(

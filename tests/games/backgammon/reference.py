@@ -7,12 +7,12 @@ numbers of actions and of chance outcomes.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 Side = tuple[int, ...]
@@ -222,16 +222,21 @@ def rolls(rng: random.Random, number: int) -> list[tuple[int, int]]:
 
 def states(positions: Sequence[Position], dice: Sequence[tuple[int, int]], left: Sequence[int] | None = None) -> Any:
     """The rules' states `[n]` of positions with dice to play, larger first; seat 0 and seat 1 in turn are to play."""
-    from aleazero.games.backgammon.game import state_of
-
     numbers = np.array(positions, np.uint32)  # [n, 2, 26]
     bits = (numbers[..., None, :] >> np.arange(4, dtype=np.uint32)[:, None]) & 1  # [n, 2, 4, 26]
     sides = bits[:, 0], bits[:, 1, :, ::-1]
     mine, theirs = ((side << np.arange(26, dtype=np.uint32)).sum(-1, dtype=np.uint32) for side in sides)
     left = [len(dice_of(*roll)) for roll in dice] if left is None else left
     seats = np.arange(len(positions)) % 2
-    shown = jnp.asarray(np.array(dice, np.int8)), jnp.asarray(np.array(left, np.int8))
-    return jax.vmap(state_of)(jnp.asarray(mine), jnp.asarray(theirs), jnp.asarray(seats, jnp.int8), *shown)
+    shown = np.array(dice, np.int8), np.array(left, np.int8)
+    return _states()(mine, theirs, seats.astype(np.int8), *shown)
+
+
+@functools.cache
+def _states() -> Any:
+    from aleazero.games.backgammon.game import state_of
+
+    return jax.jit(jax.vmap(state_of))
 
 
 def positions(states: Any) -> list[Position]:

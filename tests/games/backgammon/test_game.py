@@ -55,14 +55,15 @@ def moves(position: Position, *dice: int) -> list[str]:
 
 
 def test_random_games_follow_the_reference() -> None:
-    assert assert_follows(wander(GAME, lanes=12, plies=400, seed=1), reference.Game) > 6
+    steps = wander(GAME, lanes=24, plies=400, seed=1)
+    assert assert_follows(jax.tree.map(lambda x: np.asarray(x)[:, :12], steps), reference.Game) > 6
 
 
 @pytest.mark.slow
 def test_keeps_the_contract() -> None:
     game: Any = Backgammon()
     game.plays, game.plays_start = jax.jit(game.plays), jax.jit(game.plays_start)
-    report = check_game(game, lanes=16, plies=320)
+    report = check_game(game, lanes=24, plies=400)
     assert report.games > 5
     assert report.warnings == ()
 
@@ -88,67 +89,6 @@ def test_legal_moves_are_those_of_the_reference(kind: str) -> None:
 @functools.cache
 def compiled_batch(name: str) -> Any:
     return jax.jit(jax.vmap(getattr(GAME, name)))
-
-
-@functools.cache
-def compiled_fan() -> Any:
-    """Each state's legal actions, and the states after them."""
-
-    def fan(state: Any) -> Any:
-        actions = GAME.legal_list(state)
-        after = jax.vmap(GAME.apply_action, (None, 0))(state, jnp.maximum(actions, 0))
-        return actions >= 0, after, jax.vmap(GAME.pack)(after)
-
-    return jax.jit(jax.vmap(fan))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def forget() -> Any:
-    yield
-    for kept in (compiled_batch, compiled_fan):
-        kept.cache_clear()
-
-
-def ends_by_actions(states: Any) -> list[set[bytes]]:
-    """The packed states at the ends of all sequences of actions."""
-    ends: list[set[bytes]] = [set() for _ in states.to_play]
-    met: set[tuple[int, bytes]] = set()
-    lanes, waiting = np.arange(len(ends)), jax.tree.map(np.asarray, states)
-    while len(lanes):
-        number = min(len(lanes), BLOCK)
-        filled = np.resize(np.arange(number), BLOCK)
-        may, after, packed = jax.tree.map(np.asarray, compiled_fan()(jax.tree.map(lambda x, f=filled: x[f], waiting)))
-        fresh = []
-        for row, place in np.argwhere(may[:number]):
-            lane, name = int(lanes[row]), packed[row, place].tobytes()
-            if after.is_chance[row, place] or after.terminated[row, place]:
-                ends[lane].add(name)
-            elif (lane, name) not in met:
-                met.add((lane, name))
-                fresh.append((row, place))
-        rows, places = np.array(fresh, int).reshape(-1, 2).T
-        joined = [(x[BLOCK:], y[rows, places]) for x, y in zip(*map(jax.tree.leaves, (waiting, after)), strict=True)]
-        lanes = np.concatenate([lanes[BLOCK:], lanes[rows]])
-        waiting = jax.tree.unflatten(jax.tree.structure(waiting), [np.concatenate(pair) for pair in joined])
-    return ends
-
-
-@pytest.mark.slow
-def test_whole_turns_are_what_sequences_of_actions_lead_to() -> None:
-    rng = random.Random(3)
-    positions, dice = [drawn(rng, KINDS[i % 6]) for i in range(BLOCK // 4)], rolls(rng, BLOCK // 4)
-    states = reference.states(positions, dice)
-    found: list[list[bytes]] = [[] for _ in positions]
-    cursor, done = jax.jit(GAME.plays_start)(states), False
-    step = jax.jit(lambda states, cursor: (plays := GAME.plays(states, cursor), jax.vmap(GAME.pack)(plays.afterstates)))
-    while not done:
-        chunk, packed = step(states, cursor)
-        cursor, done = chunk.cursor, bool(chunk.done)
-        for owner, row in zip(np.asarray(chunk.owner)[: int(chunk.count)], np.asarray(packed), strict=False):
-            found[owner].append(row.tobytes())
-    for lane, ends in enumerate(ends_by_actions(states)):
-        assert len(found[lane]) == len(ends), f"{dice[lane]} in {positions[lane]}"
-        assert set(found[lane]) == ends
 
 
 # ---- which dice must be played

@@ -70,7 +70,7 @@ def attempt(parse: Any, *arguments: Any) -> tuple[Any, str]:
 @pytest.fixture(scope="module")
 def met() -> Any:
     """States of random games, one after the other, and those that followed."""
-    steps = wander(GAME, lanes=24, plies=330, seed=2)
+    steps = wander(GAME, lanes=24, plies=400, seed=2)
     return jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), (steps.state, steps.after))
 
 

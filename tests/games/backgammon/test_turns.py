@@ -14,7 +14,6 @@ import pytest
 
 from aleazero.games.backgammon import turns
 from aleazero.games.backgammon.game import Backgammon
-from aleazero.games.wander import wander
 from tests.games.backgammon import reference
 from tests.games.backgammon.reference import KINDS, ROLLS, START, Position, dice_of, drawn, plus, rolls
 
@@ -197,15 +196,6 @@ def gnubg() -> Any:
     return pytest.importorskip("gnubg_nn")
 
 
-def random_play() -> list[Rolled]:
-    steps = wander(GAME, lanes=96, plies=256, seed=4)
-    flat = jax.tree.map(lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), steps.state)
-    larger, smaller = flat.dice.T
-    whole = (flat.left == 4) | ((flat.left == 2) & (larger != smaller))
-    picked = jax.tree.map(lambda x: x[whole], flat)
-    return list(zip(reference.positions(picked), map(tuple, picked.dice.tolist()), strict=True))
-
-
 def strong_play(gnubg: Any, number: int) -> list[Rolled]:
     """Positions of games that GNU Backgammon plays against itself at 0-ply."""
     rng = random.Random(6)
@@ -239,7 +229,7 @@ def near_the_widest(number: int) -> list[Rolled]:
 @pytest.mark.slow
 def test_plays_are_those_of_gnubg(gnubg: Any, listed: Lister) -> None:
     kinds = {kind: some_of(kind, LANES // 4 if kind == "blots" else LANES, seed=1) for kind in KINDS}
-    kinds |= {"random play": random_play(), "strong play": strong_play(gnubg, 4 * LANES)}
+    kinds["strong play"] = strong_play(gnubg, 4 * LANES)
     kinds["doubles in play"] = [(position, (i % 6 + 1,) * 2) for i, (position, _) in enumerate(kinds["strong play"])]
     kinds["wide"] = near_the_widest(126)
     numbers = {kind: assert_as_gnubg(gnubg, listed, rolled) for kind, rolled in kinds.items()}
