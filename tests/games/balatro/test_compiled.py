@@ -135,10 +135,8 @@ def test_balatro_is_learned_a_little(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_network_that_comes_with_the_package_plays_as_it_should() -> None:
-    """On fifty seeds that nobody trained on, beside greedy; docs/results/ppo.md has the thousand."""
-    network = json.loads(
-        alea("eval", "balatro", "--player", "bundled", "--seeds", "50", "--beside", "greedy", "--json")
-    )
+    """On eight seeds that nobody trained on, beside greedy; docs/results/ppo.md has the thousand."""
+    network = json.loads(alea("eval", "balatro", "--player", "bundled", "--seeds", "8", "--beside", "greedy", "--json"))
     (greedy,) = network["beside"]
     assert network["ante1_clear"] >= 0.9
     assert network["ante_low"] > greedy["mean_ante"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -67,26 +68,30 @@ def test_rows_are_the_table_and_then_every_things_row():
     assert game.seen_by("balatro").spec.observation_shape == (1458,)
 
 
+@functools.cache
+def network(kind):
+    """A network's program, its weights, and what it sees in two games when the first blind begins."""
+    game = host_game("balatro", kind)
+    model = build_model(ModelConfig(kind=kind, width=16, blocks=1, value="twohot"), game.spec)
+    seen = game.observe(game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND)))
+    return jax.jit(model.evaluate), jax.jit(model.init)(jax.random.key(0)), np.asarray(seen)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["balatro", "balatro_rows"])
 def test_networks_speak_of_every_action(kind):
-    game = host_game("balatro", kind)
-    model = build_model(ModelConfig(kind=kind, width=16, blocks=1, value="twohot"), game.spec)
-    weights = jax.jit(model.init)(jax.random.key(0))
-    seen = jnp.asarray(game.observe(game.step_batch(game.init_batch(SEEDS), np.full(2, actions.A_SELECT_BLIND))))
-    found = jax.jit(model.evaluate)(weights, seen)
+    evaluate, weights, seen = network(kind)
+    found = jax.device_get(evaluate(weights, seen))
     assert found.logits.shape == (2, 1000)
-    assert bool(jnp.isfinite(found.logits).all())
-    assert bool((jnp.abs(found.value) < 5).all())
+    assert np.isfinite(found.logits).all()
+    assert (np.abs(found.value) < 5).all()
 
 
 def test_a_card_counts_wherever_it_lies():
     """What plays are worth follows cards when two change places, but for what a place itself is worth."""
-    model = build_model(ModelConfig(kind="balatro_rows", width=16, blocks=1, value="twohot"), Balatro(rows=True).spec)
-    weights = jax.jit(model.init)(jax.random.key(1))
-    weights["hand_place"] = jnp.zeros_like(weights["hand_place"])
-    game = Balatro(rows=True)
-    seen = game.observe(game.step_batch(game.init_batch(SEEDS[:1]), np.array([actions.A_SELECT_BLIND])))
+    evaluate, weights, seen = network("balatro_rows")
+    weights = weights | {"hand_place": jnp.zeros_like(weights["hand_place"])}
+    seen = seen[:1]
     hand = seen[:, 50 : 50 + 24 * 11].reshape(1, 24, 11).copy()
     hand[:, [0, 3]] = hand[:, [3, 0]]
     subset = {tuple(row): i for i, row in enumerate(networks.SUBSETS.astype(int))}
@@ -96,8 +101,7 @@ def test_a_card_counts_wherever_it_lies():
     promised = seen[:, -2 * len(moved) :].reshape(1, 2, -1)[:, :, np.argsort(moved)].reshape(1, -1)
     kept = seen[:, 50 + 24 * 11 : -2 * len(moved)]
     other = np.concatenate([seen[:, :50], hand.reshape(1, -1), kept, promised], 1)
-    apply = jax.jit(model.apply)
-    one, two = (np.asarray(apply(weights, jnp.asarray(x)).logits[0]) for x in (seen, other))
+    one, two = np.asarray(evaluate(weights, np.concatenate([seen, other])).logits)
     np.testing.assert_allclose(two[moved], one[: len(moved)], atol=1e-5)
     assert np.abs(one[:8] - one[0]).max() > 1e-6
 
