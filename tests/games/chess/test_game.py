@@ -33,6 +33,7 @@ SHUFFLE = "g1f3 g8f6 f3g1 f6g8"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_compile")
 def test_the_contract_holds():
     game = make_game("chess")
     assert isinstance(game, Game)

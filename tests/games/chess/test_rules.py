@@ -40,7 +40,7 @@ def counted(board: chess.Board, depth: int) -> int:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_hundred_whole_games_agree_with_python_chess():
     reasons = assert_games_agree([STARTPOS] * 200, plies=512, seed=3)
     sharp = assert_games_agree([*TACTICAL, *ENDINGS] * 4, plies=512, seed=4, back=0.05)
