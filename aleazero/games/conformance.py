@@ -306,6 +306,8 @@ def _notation(game: Game, flat: Steps, blame: _Blame) -> None:
 
 def _starts(game: Game) -> None:
     """Named starts are states like any other, in which somebody, or nature, is to act."""
+    keys = jax.jit(jax.vmap(jax.random.key))(jnp.arange(STARTS))
+    legal_list = jax.jit(jax.vmap(game.legal_list))
     for name, start in game.starts.items():
         shapes = [
             jax.tree.map(lambda x: (x.shape, x.dtype), tree)
@@ -313,13 +315,8 @@ def _starts(game: Game) -> None:
         ]
         if shapes[0] != shapes[1]:
             raise GameContractError("starts", f"{name}: a state is {shapes[0]}, not {shapes[1]}")
-
-        def begin(number: Array, start: Any = start) -> tuple[Any, Array]:
-            state = start(jax.random.key(number))
-            return state, game.legal_list(state)
-
-        states, legal = jax.device_get(jax.jit(jax.vmap(begin))(jnp.arange(STARTS)))
-        stuck = ~states.is_chance & (legal < 0).all(-1)
+        states = jax.device_get(jax.jit(jax.vmap(start))(keys))
+        stuck = ~states.is_chance & (np.asarray(legal_list(states)) < 0).all(-1)
         for wrong, what in ((states.terminated, "is over"), (stuck, "has no legal action")):
             if bool(wrong.any()):
                 state = jax.tree.map(lambda x: jnp.asarray(x[int(wrong.argmax())]), states)  # noqa: B023
