@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from aleazero.doctor.evaluators import IGNORANT, hashed
 from aleazero.games.chess.epd import Entry
-from aleazero.models.build import ModelConfig, build_model
 from aleazero.search.build import build_search
 from aleazero.search.settings import SearchConfig, make_knobs
 from aleazero.suites import mate_suite, shipped_suite
@@ -18,15 +18,13 @@ SIMULATIONS = 200
 
 
 def missed(entries: list[Entry], batch: int) -> list[int]:
-    """Where the most visited move does not mate, by an untrained network and PUCT."""
+    """Where the most visited move does not mate, by PUCT and an evaluator that knows nothing."""
     settings = SearchConfig(kind="puct", max_simulations=SIMULATIONS)
-    model = build_model(ModelConfig(width=8, blocks=1, head_width=4), GAME.spec)
-    weights = jax.jit(model.init)(jax.random.key(1))
-    search = build_search(GAME, settings)
+    search, evaluate = build_search(GAME, settings), hashed(GAME)
 
     @jax.jit
     def choose(states, keys):  # type: ignore[no-untyped-def]
-        found = search.run(model.evaluate, weights, states, keys, make_knobs(settings, temperature=0.0))
+        found = search.run(evaluate, IGNORANT, states, keys, make_knobs(settings, temperature=0.0))
         return jnp.take_along_axis(found.actions, found.visits.argmax(-1)[:, None], -1)[:, 0]
 
     chosen = []
