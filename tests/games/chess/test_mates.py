@@ -39,14 +39,15 @@ def forces(board: chess.Board, move: chess.Move, moves: int) -> bool:
 
 @pytest.fixture(scope="module")
 def problems() -> dict[int, list[Problem]]:
-    return {moves: generate(GAME, moves, 4, seed=3) for moves in (1, 2)}
+    return {moves: generate(GAME, moves, count, seed=3) for moves, count in ((1, 4), (2, 2))}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moves", [1, 2])
 def test_problems_are_what_python_chess_proves(problems: dict[int, list[Problem]], moves: int):
-    assert sorted(problem.to_play for problem in problems[moves]) == [0, 0, 1, 1]
-    assert len({problem.fen for problem in problems[moves]}) == 4
+    count = len(problems[moves])
+    assert sorted(problem.to_play for problem in problems[moves]) == [0] * (count // 2) + [1] * (count // 2)
+    assert len({problem.fen for problem in problems[moves]}) == count
     for problem in problems[moves]:
         board = chess.Board(problem.fen)
         assert board.is_valid()
@@ -90,7 +91,7 @@ def test_a_seed_names_its_problems(problems: dict[int, list[Problem]]):
 def test_epd_is_read_by_python_chess(problems: dict[int, list[Problem]], tmp_path: Path):
     write_epd(tmp_path / "mates.epd", problems[2])
     lines = (tmp_path / "mates.epd").read_text().splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 2
     for line, problem in zip(lines, problems[2], strict=True):
         board, operations = chess.Board.from_epd(line)
         assert board.epd() == " ".join(problem.fen.split()[:4])
