@@ -1,13 +1,15 @@
-"""One small cluster for the tests of a module, whose actors share compiled programs."""
+"""One small cluster for all modules, whose actors share compiled programs."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 
 from aleazero.ray_settings import RayConfig
 from aleazero.runtimes.ray.cluster import connected
@@ -47,7 +49,26 @@ def nothing_left() -> Iterator[None]:
     gc.collect()
 
 
+class SmallCluster:
+    """Stays for the next module, until somebody needs another one: a process is connected to one at a time."""
+
+    def __init__(self, spilt: Path) -> None:
+        self._spilt, self._open = spilt, contextlib.ExitStack()
+
+    def open(self) -> None:
+        if not ray.is_initialized():
+            self._open.enter_context(connected(RayConfig(local=True, workers=4, spill_dir=str(self._spilt))))
+
+    def close(self) -> None:
+        self._open.close()
+
+
+@pytest.fixture(scope="package")
+def one_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallCluster]:
+    with contextlib.closing(SmallCluster(tmp_path_factory.mktemp("spilt"))) as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="module")
-def small_cluster(quick_actors: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with connected(RayConfig(local=True, workers=4, spill_dir=str(tmp_path_factory.mktemp("spilt")))):
-        yield
+def small_cluster(quick_actors: None, one_cluster: SmallCluster) -> None:
+    one_cluster.open()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +29,7 @@ from aleazero.runtimes.ray.player import Player
 from aleazero.runtimes.ray.runtime import train_with
 from aleazero.runtimes.ray.weights import StoredWeights
 from aleazero.runtimes.start import Finished, Until
+from tests.runtimes.ray.conftest import SmallCluster
 from tests.runtimes.support import PATIENCE_SECONDS, Recorder, newest, shared_parts, tiny
 
 CONFIG: RunConfig = tiny("runtime=ray", "replay.capacity_rows=4096")
@@ -46,7 +45,8 @@ class Sink:
 
 
 @pytest.fixture(scope="module")
-def two_nodes(quick_actors: None) -> Iterator[tuple[Cluster, Any]]:
+def two_nodes(quick_actors: None, one_cluster: SmallCluster) -> Iterator[tuple[Cluster, Any]]:
+    one_cluster.close()
     small = {"num_cpus": 2, "object_store_memory": 100_000_000}
     quickly = {"health_check_period_ms": 500, "health_check_timeout_ms": 1000, "health_check_failure_threshold": 3}
     cluster = Cluster(
@@ -63,7 +63,7 @@ def two_nodes(quick_actors: None) -> Iterator[tuple[Cluster, Any]]:
 def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
     two_nodes: tuple[Cluster, Any], tmp_path: Path
 ) -> None:
-    config = tiny("runtime=ray", "ray.workers=1", "total_rows=5120", "checkpoint.every_rows=1280")
+    config = tiny("runtime=ray", "ray.workers=1", "total_rows=2560", "checkpoint.every_rows=1280")
     folder = new_run(tmp_path, "it", "")
     folder.write_config(config)
     crew = start_crew(config, "it", new=True)
@@ -73,13 +73,13 @@ def test_a_learner_where_the_gpu_is_keeps_its_run_where_the_driver_is(
     assert finished.folder == folder
     assert folder.owner() is None
     saved = newest(folder)
-    assert saved.facts["rows"] == 5120
+    assert saved.facts["rows"] == 2560
     assert [r["status"] for r in read_jsonl(folder.metrics_file) if r["kind"] == "run"] == ["started", "done"]
     assert (folder.path / "curves.svg").exists()
     # What is there is enough to go on from, exactly, anywhere.
     with contextlib.closing(LocalRun(shared_parts(config), folder, Recorder(), make_producer=make_intake(crew))) as run:
         run.resume(saved, "exact")
-        assert run.replay.num_slabs == 40
+        assert run.replay.num_slabs == 20
     broken = tiny("runtime=ray", "ray.workers=1", "total_rows=1e8", "learn.learning_rate.start=1e30")
     folder.write_config(broken)
     with pytest.raises(TrainingStopped):
@@ -120,10 +120,6 @@ def test_the_run_goes_on_when_a_machine_is_gone(two_nodes: tuple[Cluster, Any]) 
     assert take(lambda: len(sink.sources) >= before + 20, "slabs of the one that is left") < 60
     facts = intake.facts()["ray"]
     assert facts["slabs"] == len(sink.sources) == sum(number for _, number, _ in facts["taken"])
-
-
-def named(space: str) -> list[str]:
-    return [each["name"] for each in ray.util.list_named_actors(True) if each["namespace"] == space]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +179,7 @@ def machine_with_gpu(cluster: Cluster) -> Any:
     return found or cluster.add_node(num_cpus=2, object_store_memory=100_000_000, num_gpus=1)
 
 
-def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
+def test_the_run_goes_on_on_the_cpu_when_the_machine_with_the_gpu_is_gone(
     two_nodes: tuple[Cluster, Any], tmp_path: Path
 ) -> None:
     """The learner and the inference server are there, the driver is not."""
@@ -194,13 +190,8 @@ def test_the_run_goes_on_when_all_are_killed_and_on_the_cpu_when_the_machine_wit
         log = run.folder.log_file.read_text()
         for who in ("the learner", "the inference server"):
             assert f"{who} has a share of a GPU that JAX does not see" in log
-        (name,) = [name for name in named("lost") if name.startswith("learner-")]
-        mortals = [*run.crew.players, run.crew.server, ray.get_actor(name, "lost")]
-        for pid in ray.get([actor.alive.remote() for actor in mortals], timeout=PATIENCE_SECONDS):
-            os.kill(pid, signal.SIGKILL)
-        run.await_checkpoint(2)
         cluster.remove_node(lent, allow_graceful=False)
-        assert run.await_checkpoint(3) < 60
+        assert run.await_checkpoint(2) < 60
     with pytest.raises(ClusterError, match="has 0 GPUs"):  # where one must be there it does not go on
         regroup(run.crew, dataclasses.replace(config, ray=dataclasses.replace(config.ray, gpu="yes")))
 
