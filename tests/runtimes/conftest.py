@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import jax
 import numpy as np
@@ -10,6 +11,13 @@ import pytest
 
 from aleazero.core.records import Rows
 from aleazero.replay.store import Replay
+
+
+@pytest.fixture(autouse=True, scope="package")
+def forget_compiled_programs() -> Iterator[None]:
+    """At the end of this folder, and not after each module: most of them run the same small programs."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

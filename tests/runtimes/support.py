@@ -30,7 +30,7 @@ import pytest
 
 from aleazero import checkpoint
 from aleazero.assemble import Parts, build_parts
-from aleazero.config import RunConfig
+from aleazero.config import ProducersConfig, RunConfig, resolve
 from aleazero.core.schedule import Schedule
 from aleazero.core.settings import Layer, build, parse_assignments, to_toml
 from aleazero.learn.update import LearnerState, Update
@@ -38,6 +38,7 @@ from aleazero.observe.reports import Report
 from aleazero.observe.settings import ObserveConfig
 from aleazero.observe.sink import Sink
 from aleazero.play.rollout import Games
+from aleazero.ray_settings import RayConfig
 from aleazero.replay.store import Replay
 from aleazero.roles.actor import Play
 from aleazero.roles.evaluator import EvaluateConfig
@@ -57,6 +58,21 @@ TINY = (
     *("evaluate.opponents=", "evaluate.games=16", "checkpoint.every_rows=640", "observe.every_seconds=0"),
 )
 
+# Backgammon by whole turns, and by single checkers with a tree search that keeps its trees.
+TURNS = (
+    *("search.kind=expectimax", "model.policy=false", "model.coarse_inputs=true", "selfplay.every_roll=false"),
+    *("targets.wait=false", "targets.td_lambda=0.7", "targets.opinion=network"),
+    *("total_rows=1280", "selfplay.num_games=8", "selfplay.moves_per_rollout=16"),
+    *("replay.capacity_rows=512", "replay.min_rows=200"),
+)
+CHECKERS = (
+    *("total_rows=384", "model.width=16", "model.blocks=1", "search.max_simulations=5", "search.max_nodes=64"),
+    *("selfplay.num_games=8", "selfplay.moves_per_rollout=8", "selfplay.fast_simulations=2"),
+    *("replay.capacity_rows=320", "replay.min_rows=64", "replay.window_start=192"),
+    *("learn.batch_size=32", "learn.updates_per_call=4", "learn.learning_rate.warmup_rows=0"),
+    *("evaluate.opponents=", "checkpoint.every_rows=128", "observe.every_seconds=0"),
+)
+
 R = TypeVar("R", bound=Report)
 
 
@@ -64,6 +80,16 @@ def tiny(*assignments: str, game: str = "tictactoe") -> RunConfig:
     """The tiny config: 20 iterations of 128 rows; 2 without an update, then 8 updates each."""
     layers = [Layer("tests", {"game": game}), parse_assignments(TINY), parse_assignments(assignments)]
     return build(RunConfig, layers)
+
+
+def turns() -> RunConfig:
+    """A small run by whole turns."""
+    return tiny(*TURNS, game="backgammon")
+
+
+def checkers() -> RunConfig:
+    """A small run by single checkers."""
+    return resolve("backgammon", preset="alphazero", environ={}, assignments=CHECKERS)
 
 
 @pytest.fixture(scope="session")
@@ -145,6 +171,10 @@ def _programs(parts: Parts) -> tuple[Games, Play, LearnerState, Update, Replay]:
     shape = dataclasses.replace(
         config,
         total_rows=2**20,
+        total_games=0,
+        producers=ProducersConfig(),
+        runtime="local",
+        ray=RayConfig(),
         selfplay=dataclasses.replace(config.selfplay, temperature=Schedule(1.0), gumbel_scale=1.0),
         replay=dataclasses.replace(config.replay, rows_per_new_row=1.0, min_rows=1, log=True),
         learn=dataclasses.replace(config.learn, learning_rate=Schedule(1.0)),

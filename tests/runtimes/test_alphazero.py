@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aleazero.config import resolve
 from aleazero.observe.reports import LearnReport, SelfPlayReport
 from aleazero.replay.log import ReplayLog
 from aleazero.search.reuse import Reusing
 from tests.runtimes.support import (  # noqa: F401 - fixtures
     Recorder,
     StopAfter,
+    checkers,
     differences,
     finite,
     make_run,
@@ -27,19 +27,7 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.slow
 
-SIMULATIONS = 5
-CONFIG = resolve(
-    "backgammon",
-    preset="alphazero",
-    environ={},
-    assignments=[
-        *("total_rows=384", "model.width=16", "model.blocks=1", f"search.max_simulations={SIMULATIONS}"),
-        *("search.max_nodes=64", "selfplay.num_games=8", "selfplay.moves_per_rollout=8"),
-        *("selfplay.fast_simulations=2", "replay.capacity_rows=320", "replay.min_rows=64", "replay.window_start=192"),
-        *("learn.batch_size=32", "learn.updates_per_call=4", "learn.learning_rate.warmup_rows=0"),
-        *("evaluate.opponents=", "checkpoint.every_rows=128", "observe.every_seconds=0"),
-    ],
-)
+CONFIG = checkers()
 
 
 @pytest.mark.usefixtures("quick_programs")
@@ -63,7 +51,8 @@ def test_a_run_that_keeps_trees_resumes_exactly(tmp_path: Path) -> None:
     # A policy is a share of visits: only with kept ones can it be of more visits than a search makes.
     log = ReplayLog(whole.replay / f"{0:012d}")
     policy = np.concatenate([slab["policy"] for _, slab in log.read(0, 6)]).astype(np.float32)
-    off = np.abs(policy * SIMULATIONS - np.round(policy * SIMULATIONS)).max(-1) > 0.01  # [48, 8]
+    visits = policy * CONFIG.search.max_simulations
+    off = np.abs(visits - np.round(visits)).max(-1) > 0.01  # [48, 8]
     starts = np.arange(48) % 8 == 0
     assert not off[starts].any()
     assert off[~starts].mean() > 0.3

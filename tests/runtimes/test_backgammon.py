@@ -24,35 +24,29 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
     programs,
     quick_programs,
     statuses,
-    tiny,
     train,
+    turns,
     write_config,
 )
 
 pytestmark = pytest.mark.slow
 
-CONFIG = tiny(
-    *("search.kind=expectimax", "model.policy=false", "model.coarse_inputs=true", "selfplay.every_roll=false"),
-    *("targets.wait=false", "targets.td_lambda=0.7", "targets.opinion=network"),
-    *("total_rows=1280", "selfplay.num_games=8", "selfplay.moves_per_rollout=16"),
-    *("replay.capacity_rows=512", "replay.min_rows=200"),
-    game="backgammon",
-)
+CONFIG = turns()
 
 # Whoever imports an engine, or GNU Backgammon's library, learns that there is none.
 WITHOUT_ENGINES = """
-import runpy, sys
+import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         if name.startswith("gnubg") or name.startswith("aleazero.engines"):
             raise AssertionError(f"training imports {name}")
 sys.meta_path.insert(0, Absent())
-sys.argv[0] = "aleazero.run"
-try:
-    runpy.run_module("aleazero.run", run_name="__main__")
-finally:
-    met = [name for name in sys.modules if name.startswith(("gnubg", "aleazero.engines"))]
-    assert met == [], met
+from aleazero.run import main
+assert main([*sys.argv[1:], "--name", "one", "--set", "evaluate.opponents=random"]) == 0
+met = [name for name in sys.modules if name.startswith(("gnubg", "aleazero.engines"))]
+assert met == [], met
+print("none", flush=True)
+main([*sys.argv[1:], "--name", "two", "--set", "evaluate.opponents=gnubg:ply=0"])
 """
 
 
@@ -68,31 +62,27 @@ def test_training_touches_no_engine(tmp_path: Path, programs: Path) -> None:  # 
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
         "ALEA_RUNS": str(tmp_path / "runs"),
     }
-
-    def run(name: str, *settings: str) -> subprocess.CompletedProcess[str]:
-        given = [word for setting in settings for word in ("--set", setting)]
-        return subprocess.run(
-            [sys.executable, "-c", WITHOUT_ENGINES, str(file), "--preset", "quick", "--name", name, *given],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    done = run("one", "total_rows=384", "evaluate.opponents=random", "evaluate.games=4", "evaluate.luck=true")
-    assert done.returncode == 0, done.stderr
+    settings = ("total_rows=384", "evaluate.games=4", "evaluate.luck=true")
+    given = [word for setting in settings for word in ("--set", setting)]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ENGINES, str(file), "--preset", "quick", *given],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     folder = RunFolder(tmp_path / "runs" / "one")
-    assert statuses(folder) == ["started", "done"]
+    assert statuses(folder) == ["started", "done"], done.stderr
     assert newest(folder).facts["rows"] == 384
     reports = [json.loads(line) for line in folder.metrics_file.read_text().splitlines()]
     matches = [
         (report["opponent"], report["games"], report["luck_off"]) for report in reports if report["kind"] == "eval"
     ]
     assert matches == [("random", 4, True)]
-    refused = run("two", "total_rows=384", "evaluate.opponents=gnubg:ply=0")
-    assert refused.returncode != 0
-    assert "training imports aleazero.engines" in refused.stderr
+    assert done.stdout.endswith("none\n")
+    assert done.returncode != 0
+    assert "training imports aleazero.engines" in done.stderr
 
 
 @pytest.mark.usefixtures("quick_programs")

@@ -9,14 +9,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from aleazero.assemble import build_parts
-from aleazero.config import RunConfig, resolve
+from aleazero.config import RunConfig
 from aleazero.core.game import Game, GameSpec
 from aleazero.core.records import Trajectory
 from aleazero.games.registry import make_game
 from aleazero.runtimes.codec import Envelope, pack_slab
 from aleazero.runtimes.slabs import Slab, SlabSchema, count_games
-from tests.runtimes.support import tiny
+from tests.runtimes.support import checkers, shared_parts, tiny, turns
 
 RUN, WORKER, SECRET, NEWEST = "home", "laptop", b"a secret of thirty-two bytes....", 7
 CASES = ("tictactoe", "turns", "checkers", "pig")
@@ -27,15 +26,11 @@ def config(case: str) -> RunConfig:
     if case == "tictactoe":
         return tiny("selfplay.full_search_fraction=0.5")
     if case == "turns":
-        turns = ("search.kind=expectimax", "model.policy=false", "selfplay.random_plies=0", "selfplay.every_roll=false")
-        targets = ("targets.wait=false", "targets.td_lambda=0.7", "targets.opinion=network")
-        return tiny(*turns, *targets, "selfplay.num_games=8", "selfplay.moves_per_rollout=32", game="backgammon")
+        return turns()
     if case == "pig":
         long = ("selfplay.moves_per_rollout=64", "replay.capacity_rows=40000")
         return tiny("model.value=scalar", "targets.opinion=network", *long, game="pig")
-    small = ("model.width=16", "model.blocks=1", "search.max_simulations=5", "search.max_nodes=64")
-    games = ("selfplay.num_games=8", "selfplay.moves_per_rollout=32", "selfplay.fast_simulations=2")
-    return resolve("backgammon", preset="alphazero", environ={}, assignments=[*small, *games])
+    return checkers()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +45,10 @@ class Played:
 @functools.cache
 def played(case: str) -> Played:
     """Rollouts one after another: later ones hold games that ended."""
-    parts = build_parts(config(case))
+    parts = shared_parts(config(case))
     play, games, weights = parts.make_play(), parts.start_games(), parts.start_learning().average
     slabs, moves = [], parts.config.selfplay.moves_per_rollout
-    for first in range(0, 4 * moves, moves):
+    for first in range(0, max(4 * moves, 128), moves):
         games, slab = play(weights, games, parts.pace(0), jnp.uint32(first))
         slabs.append({name: np.asarray(array) for name, array in slab.arrays().items()})
     return Played(parts.game, SlabSchema.of(slab, parts.game.spec), slabs)

@@ -32,7 +32,7 @@ HEADS = dict.fromkeys(("eval", "workers"), "head")
 ROLES = dict.fromkeys(("run", "learn", "selfplay", "replay", "hardware", "checkpoint"), "train") | HEADS
 CONFIG = tiny(
     *SMALL,
-    *("total_rows=100000000", "learn.updates_per_call=1", "replay.rows_per_new_row=1", "evaluate.every_rows=1280"),
+    *("total_rows=100000000", "replay.rows_per_new_row=1", "evaluate.every_rows=1280"),
     *("checkpoint.every_rows=2560", "observe.every_seconds=0.4", "observe.hardware_seconds=0.3"),
     *("observe.prometheus=true", "observe.metrics_port=0"),
 )

@@ -25,6 +25,7 @@ from aleazero.observe.jsonl import JsonlSink
 from aleazero.roles.ports import LocalWeights
 from aleazero.runs import RunFolder, new_run
 from aleazero.runtimes.codec import Envelope, pack_slab
+from aleazero.runtimes.redis import learner
 from aleazero.runtimes.redis.access import HEAD, Token
 from aleazero.runtimes.redis.board import Progress, publish_config, publish_progress, read_config, read_notices
 from aleazero.runtimes.redis.coordinator import Coordinator
@@ -42,7 +43,7 @@ from aleazero.runtimes.redis.users import admit
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import SlabSchema, count_games
 from tests.runtimes.redis.conftest import Party
-from tests.runtimes.support import newest, programs, quick_programs, tiny  # noqa: F401 - fixtures
+from tests.runtimes.support import newest, programs, quick_programs, shared_parts, tiny  # noqa: F401 - fixtures
 from tests.runtimes.wire import played
 
 SMALL = ("search.kind=direct", "selfplay.num_games=8", "evaluate.opponents=random", "evaluate.games=8")
@@ -139,7 +140,13 @@ class Working:
 
 
 @pytest.fixture
-def make_run(server: RedisServer, tmp_path: Path, quick_programs: None) -> Iterator[Callable[..., Run]]:  # noqa: F811
+def make_run(
+    server: RedisServer,
+    tmp_path: Path,
+    quick_programs: None,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Run]]:
+    monkeypatch.setattr(learner, "build_parts", lambda config, _, root: shared_parts(config, root))
     with contextlib.ExitStack() as stack:
 
         def make(config: RunConfig = CONFIG, name: str = "it") -> Run:
@@ -321,8 +328,8 @@ def test_bad_slabs_bench_their_worker_and_it_is_told(make_run: Callable[..., Run
     run = make_run(dataclasses.replace(CONFIG, total_rows=10**9))
     worker = game_worker(run)
     token = run.token("laptop")
-    learner = threading.Thread(target=learn, args=(run.folder, run.root), daemon=True)
-    learner.start()
+    learning = threading.Thread(target=learn, args=(run.folder, run.root), daemon=True)
+    learning.start()
     until(lambda: look(run.folder).get("rows", 0) > 0)
     like = played("tictactoe")
     slab = {name: array[:, :8] for name, array in like.slabs[0].items()}
@@ -335,7 +342,7 @@ def test_bad_slabs_bench_their_worker_and_it_is_told(make_run: Callable[..., Run
     assert "benched" in str(worker.failure)
     assert look(run.folder)["refused"]["laptop"] >= 10
     run.folder.stop_file.touch()
-    learner.join(30)
+    learning.join(30)
 
 
 def test_a_token_serves_one_worker_at_a_time(make_run: Callable[..., Run]) -> None:
