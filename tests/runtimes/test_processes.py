@@ -38,7 +38,14 @@ from tests.runtimes.support import (  # noqa: F401 - fixtures
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_programs")]
-TWO = tiny("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096")
+ONE, TWO = (
+    tiny(f"producers.workers={workers}", "producers.queue_size=2", "replay.capacity_rows=4096") for workers in (1, 2)
+)
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aleazero.runtimes.start.build_parts", shared_parts)
 
 
 class Sink:
@@ -86,19 +93,25 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_no_game_of_a_thousand_is_lost_with_a_queue_of_two_and_a_slow_learner(tmp_path: Path) -> None:
+def test_no_game_of_a_thousand_is_lost_with_a_queue_of_two_a_slow_learner_and_a_producer_killed(tmp_path: Path) -> None:
+    """One that is killed comes back with other games."""
     sink = Sink(0.02)
     made = producers(sink, tmp_path)
     try:
         heard(made, sink, {1, 2})
+        first = made._children[0].pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        heard(made, sink, {1, 2, 3})
+        assert made._restarts == 1
         while sink.games < 1000:
             taken(made, 1)
         pids = [child.pid for child in made._children]
-        assert len(set(sink.sources)) == 2
+        assert len(set(sink.sources)) == 3
         assert sum(made._taken.values()) == len(sink.sources), "every number came, in order"
         assert made._queue.qsize() <= 2
         report = made.report({"step": 0, "rows": made.rows, "seconds": 1.0})
-        assert (report.processes, report.restarts) == (2, 0)
+        assert (report.processes, report.restarts) == (2, 1)
         assert report.waiting_share > 0
         assert report.rows_per_second > report.taken_per_second > 0
     finally:
@@ -114,26 +127,12 @@ def test_no_game_of_a_thousand_is_lost_with_a_queue_of_two_and_a_slow_learner(tm
     np.testing.assert_array_equal(follow(befores, actions), afters, "every game is whole: it goes on where it stopped")
 
 
-def test_a_producer_that_is_killed_comes_back_with_other_games(tmp_path: Path) -> None:
-    sink = Sink()
-    made = producers(sink, tmp_path)
-    try:
-        heard(made, sink, {1, 2})
-        first = made._children[0].pid
-        assert first is not None
-        os.kill(first, signal.SIGKILL)
-        heard(made, sink, {1, 2, 3})
-        assert made._restarts == 1
-    finally:
-        made.close()
-
-
 def test_a_producer_that_fails_slowly_again_and_again_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that takes more than a minute to fail: here, no time at all is a quick end."""
     monkeypatch.setattr(children, "STEADY_SECONDS", -1.0)
-    made = producers(Sink(), tmp_path, tiny("producers.workers=1", "replay.capacity_rows=4096"))
+    made = producers(Sink(), tmp_path, ONE)
     monkeypatch.setattr(made._children[0], "_command", [sys.executable, "-c", "raise SystemExit(3)"])
     try:
         with pytest.raises(ProducersFailed, match="producer 1 has failed 4 times"):
@@ -155,7 +154,7 @@ def test_producers_on_a_gpu_share_what_the_learner_leaves(tmp_path: Path, worker
 
 
 def test_a_slab_that_is_missing_is_seen(tmp_path: Path) -> None:
-    made = producers(Sink(), tmp_path)
+    made = producers(Sink(), tmp_path, ONE)
     try:
         taken(made, 2)
         source = next(iter(made._taken))
@@ -168,9 +167,9 @@ def test_a_slab_that_is_missing_is_seen(tmp_path: Path) -> None:
 
 def test_a_run_ends_after_so_many_games_and_goes_on(tmp_path: Path) -> None:
     config = tiny(
-        *("producers.workers=2", "producers.queue_size=2", "replay.capacity_rows=4096"),
+        *("producers.workers=1", "producers.queue_size=2", "replay.capacity_rows=4096"),
         *("selfplay.resign=0.05", "selfplay.resign_moves=1", "selfplay.resign_check=0.5"),
-        *("total_rows=1000000", "total_games=300", "checkpoint.every_games=100", "evaluate.opponents=random"),
+        *("total_rows=1000000", "total_games=300", "checkpoint.every_games=100"),
     )
     finished = start(config, tmp_path, name="it", quiet=True)
     assert finished.status == "done"
