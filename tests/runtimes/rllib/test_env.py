@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import ray
 
 from aleazero.host_players import host_game
 from aleazero.play.rewards import RewardConfig
@@ -91,18 +90,3 @@ def test_rllib_makes_them_with_one_thread() -> None:
     assert env.num_envs == 3
     assert env.game.threads == 1  # type: ignore[attr-defined]
     assert env.reset()[0][SEEN].shape == (3, 1458)
-
-
-@pytest.mark.usefixtures("small_cluster")
-def test_a_runner_that_is_started_again_plays_other_games() -> None:
-    class Runner:
-        def seen(self) -> np.ndarray:
-            observation: np.ndarray = make_env(TOLD).reset()[0][SEEN]
-            return observation
-
-    kind = ray.remote(num_cpus=0, max_restarts=1, max_task_retries=1)(Runner)
-    runner = kind.remote()
-    first = ray.get(runner.seen.remote())
-    np.testing.assert_array_equal(first, Runner().seen())
-    ray.kill(runner, no_restart=False)
-    assert (first != ray.get(runner.seen.remote())).any()

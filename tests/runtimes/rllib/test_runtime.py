@@ -56,6 +56,7 @@ class KillsRunner:
 
     def __init__(self, run: RllibRun) -> None:
         self._run, self._killed, self._end = run, 0, 0.0
+        self._games: set[tuple[int, ...]] = set()
         self.after = 0  # iterations in which nobody had started the runner again
 
     def stop_requested(self) -> bool:
@@ -65,8 +66,8 @@ class KillsRunner:
             return False
         if not self._killed:
             group = trainer._algorithm.env_runner_group
-            one, other = group.foreach_env_runner(lambda runner: runner.env.unwrapped.seed, local_env_runner=False)
-            assert one != other  # or else both would play the same games
+            self._games = self._games_of(group)
+            assert len(self._games) == 2  # or else both would play the same games
             told = group.foreach_env_runner(lambda _: os.environ.get(PREALLOCATE), local_env_runner=False)
             assert [os.environ.get(PREALLOCATE), *told] == ["false"] * 3
             self._killed = group.foreach_env_runner(lambda _: os.getpid(), local_env_runner=False)[0]
@@ -75,7 +76,15 @@ class KillsRunner:
             return False
         assert time.monotonic() < self._end, "the runner was not started again"
         self.after += 1
-        return bool(trainer.restarts >= 1 and trainer.alive == 2 and self.after >= 3)
+        if trainer.restarts < 1 or trainer.alive < 2 or self.after < 3:
+            return False
+        assert len(self._games_of(trainer._algorithm.env_runner_group) - self._games) == 1  # it plays other games
+        return True
+
+    @staticmethod
+    def _games_of(group: Any) -> set[tuple[int, ...]]:
+        """The seeds of the runners, by which they play."""
+        return set(group.foreach_env_runner(lambda one: tuple(one.env.unwrapped.seed), local_env_runner=False))
 
 
 @pytest.mark.usefixtures("quick_programs", "small_cluster")
