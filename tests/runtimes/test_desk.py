@@ -44,7 +44,7 @@ pytestmark = [
 ]
 
 DESK = (
-    *("search.kind=direct", "observe.mlflow=local", "observe.prometheus=true", "observe.metrics_port=0"),
+    *("observe.mlflow=local", "observe.prometheus=true", "observe.metrics_port=0"),
     *("evaluate.opponents=random", "evaluate.every_rows=1280", "observe.mlflow_checkpoint_steps=50"),
 )
 
