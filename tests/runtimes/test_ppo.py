@@ -47,14 +47,15 @@ def tiny(*assignments: str) -> RunConfig:
 
 
 def run_of(root: Path, name: str, sink: Recorder | None = None, *assignments: str) -> LocalRun:
-    return ppo_run(build_ppo_parts(tiny(*assignments)), new_run(root, name, "x"), sink or Recorder())
+    """A run that remembers."""
+    parts = build_ppo_parts(tiny("model.history=2", *assignments))
+    return ppo_run(parts, new_run(root, name, "x"), sink or Recorder())
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(tmp_path):
-    remembers = "model.history=2"
-    whole = run_of(tmp_path, "whole", None, remembers)
+    whole = run_of(tmp_path, "whole")
     assert whole.train(StopAfter()) == "done"
-    halves = run_of(tmp_path, "halves", None, remembers)
+    halves = run_of(tmp_path, "halves")
     assert halves.train(StopAfter(3)) == "stopped"
     again = ppo_run(halves.parts, halves.folder, Recorder())
     again.resume(newest(halves.folder), "exact")
@@ -103,10 +104,10 @@ def test_reports_say_what_was_seen(tmp_path):
     assert match.strength == match.points_per_game > 5
 
 
-@pytest.mark.parametrize("setting", ["learn.learning_rate.start=1e30"])
-def test_numbers_that_are_none_stop_it(tmp_path, setting):
+def test_numbers_that_are_none_stop_it(tmp_path):
+    rates = ("learn.learning_rate.start=1e30", "learn.learning_rate.end=1e30")
     with pytest.raises(TrainingStopped, match="non-finite"):
-        run_of(tmp_path, "it", None, setting, "learn.learning_rate.end=1e30").train(StopAfter())
+        run_of(tmp_path, "it", None, *rates).train(StopAfter())
 
 
 def test_the_command_starts_and_resumes_it(tmp_path):
