@@ -207,22 +207,30 @@ def test_sinks_do_not_change_what_is_learned_and_a_failing_one_does_not_stop_it(
     assert list((tmp_path / "board").iterdir())
 
 
-def test_lanes_on_several_devices_learn_what_they_learn_on_one(
-    reference: checkpoint.Checkpoint,
+def test_a_run_whose_lanes_are_on_several_devices_is_resumed_exactly(
     tmp_path: Path,
     programs: Path,  # noqa: F811
 ) -> None:
     lines = f"""
+import contextlib
 from pathlib import Path
-import jax
-from tests.runtimes.support import tiny, train
-assert jax.local_device_count() == 4
-train(tiny(), Path({str(tmp_path)!r}))
+from aleazero.core import devices
+from tests.runtimes.support import StopAfter, make_run, newest, tiny, train
+devices.LEAST_LANES = 4
+config, root = tiny("total_rows=1280"), Path({str(tmp_path)!r})
+train(config, root, "whole")
+train(config, root, "parts", stop=4)
+with contextlib.closing(make_run(config, root, "parts")) as run:
+    assert run.parts.mesh.size == 4
+    run.resume(newest(run.folder), "exact")
+    run.train(StopAfter())
 """
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
     code, printed = Children(programs).python(lines, XLA_FLAGS=flags).finish()
     assert code == 0, printed
-    assert differences(newest(RunFolder(tmp_path / "it")), reference) == []
+    whole, parts = (newest(RunFolder(tmp_path / name)) for name in ("whole", "parts"))
+    assert whole.facts["rows"] == 1280
+    assert differences(whole, parts) == []
 
 
 def test_the_best_checkpoint_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
