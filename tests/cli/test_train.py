@@ -27,6 +27,9 @@ from aleazero.runs import RunFolder
 from aleazero.runtimes.start import Finished
 from tests.cli.conftest import TINY, Alea
 from tests.frozen.shape import check_file, shape_of
+from tests.games.conftest import quick_compile  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("quick_compile")
 
 
 def test_one_object_says_what_came_of_it(trained: Path) -> None:
@@ -184,22 +187,6 @@ def test_the_cycle_writes_its_games_when_it_has_trained(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_network_may_see_earlier_positions(alea: Alea, tmp_path: Path) -> None:
-    tiny = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "total_rows": 256}
-    tiny |= {"targets.wait": "false", "targets.td_lambda": 0.9, "learn.ema": 0}
-    sets = [word for key, value in tiny.items() for word in ("--set", f"{key}={value}")]
-    report = alea("train", "chess:history=2", "--preset", "demo", *sets, "--runs", tmp_path)
-    assert (report["run"], report["status"]) == ("chess_history_2-demo-1", "done")
-    game = make_game("chess:history=2")
-    assert isinstance(game, Game)
-    model, weights = load_run_weights(report["run"], game, tmp_path)
-    assert model.spec.observation_shape == (8, 8, 55)
-    assert any(leaf.shape[-2:] == (55, 8) for leaf in jax.tree.leaves(weights))
-    learned = [record for record in RunFolder(tmp_path / report["run"]).read_reports() if record["kind"] == "learn"]
-    assert learned[-1]["step"] > 0
-
-
-@pytest.mark.slow
 def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
     alea: Alea,
     tmp_path: Path,
@@ -207,26 +194,36 @@ def test_a_small_cycle_of_chess_from_play_to_what_it_gets_wrong(
     capsys: pytest.CaptureFixture[str],
     regenerate: bool,
 ) -> None:
+    """By a network that sees earlier positions."""
     monkeypatch.setenv("TENSORBOARD_LOG_DIR", str(tmp_path / "boards"))
     smaller = {"search.kind": "direct", "model.width": 8, "model.blocks": 1, "evaluate.opponents": [], "learn.ema": 0}
+    smaller |= {"targets.wait": "false", "targets.td_lambda": 0.9}
     sets = [word for key, value in smaller.items() for word in ("--set", f"{key}={value}")]
     where = ["--runs", str(tmp_path / "runs")]
-    report = alea("train", "chess", "--preset", "demo", "--name", "job", "--episodes", "2", *sets, *where)
-    assert report["status"] == "done"
-    assert list((tmp_path / "boards" / "job").glob("events.out.tfevents.*"))
-    assert not (tmp_path / "runs" / "job" / "tensorboard").exists()
-    games = [r["games"] for r in RunFolder(tmp_path / "runs" / "job").read_reports() if r["kind"] == "selfplay"]
+    report = alea("train", "chess:history=2", "--preset", "demo", "--episodes", "2", *sets, *where)
+    name = "chess_history_2-demo-1"
+    assert (report["run"], report["status"]) == (name, "done")
+    assert list((tmp_path / "boards" / name).glob("events.out.tfevents.*"))
+    assert not (tmp_path / "runs" / name / "tensorboard").exists()
+    game = make_game("chess:history=2")
+    assert isinstance(game, Game)
+    model, weights = load_run_weights(name, game, tmp_path / "runs")
+    assert model.spec.observation_shape == (8, 8, 55)
+    assert any(leaf.shape[-2:] == (55, 8) for leaf in jax.tree.leaves(weights))
+    reports = RunFolder(tmp_path / "runs" / name).read_reports()
+    assert [r for r in reports if r["kind"] == "learn"][-1]["step"] > 0
+    games = [r["games"] for r in reports if r["kind"] == "selfplay"]
     assert 2 <= games[-1] < 10
-    assert run(["runs", "pgn", "job", "--out", str(tmp_path / "games.pgn"), *where]) == 0
+    assert run(["runs", "pgn", name, "--out", str(tmp_path / "games.pgn"), *where]) == 0
     assert (tmp_path / "games.pgn").read_text().count("[Event ") == games[-1]
-    worst = alea("runs", "worst", "job", "--count", "5", *where)
+    worst = alea("runs", "worst", name, "--count", "5", *where)
     check_file("json/runs-worst.txt", shape_of(worst), regenerate)
     assert len(worst["positions"]) == 5
     losses = [float(line.partition('c0 "loss ')[2].rstrip('";')) for line in worst["positions"]]
     assert losses == sorted(losses, reverse=True)
     for line in worst["positions"]:
         assert chess.Board().set_epd(line)["c0"].startswith("loss ")
-    assert run(["runs", "worst", "job", "--count", "0", *where]) == 2
+    assert run(["runs", "worst", name, "--count", "0", *where]) == 2
     assert "count is 0" in capsys.readouterr().err
 
 
