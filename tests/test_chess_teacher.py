@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import chess
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from aleazero.assemble import Parts, build_parts
-from aleazero.chess_teacher import EDGES, LOOKED_THROUGH, TaughtSearch, make_search
+from aleazero.chess_teacher import EDGES, LOOKED_THROUGH, make_search
 from aleazero.config import resolve
 from aleazero.core.errors import AleaError
 from aleazero.core.keys import Role, lane_keys
@@ -19,7 +20,7 @@ from aleazero.games.registry import make_game
 from aleazero.games.wander import wander
 from aleazero.players import make_player
 from aleazero.search.settings import SearchConfig, make_knobs
-from tests.games.chess.support import GAME, TACTICAL, action_of, parse, stacked
+from tests.games.chess.support import GAME, TACTICAL, action_of, batched, parse, stacked
 from tests.games.conftest import quick_compile  # noqa: F401
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compile")]
@@ -27,6 +28,7 @@ SMALL = (
     *("model.width=8", "model.blocks=1", "search.max_simulations=2", "selfplay.num_games=4", "total_rows=2048"),
     *("selfplay.moves_per_rollout=8", "replay.capacity_rows=4096", "replay.min_rows=32", "learn.batch_size=16"),
 )
+MANY = 64  # positions that are looked at together
 
 
 def parts_of(*changes: str) -> Parts:
@@ -37,19 +39,29 @@ def keys(count: int, move: int = 0) -> Any:
     return lane_keys(jnp.uint32(0), Role.SEARCH, move, jnp.arange(count))
 
 
-def looked(search: TaughtSearch, states: Any, temperature: float = 0.0) -> Any:
-    knobs = make_knobs(SearchConfig(), temperature=temperature)
-    run = jax.jit(lambda states, keys: search.run(None, (), states, keys, knobs))  # type: ignore[arg-type]
-    return jax.tree.map(np.asarray, run(states, keys(states.to_play.shape[0])))
+@functools.cache
+def program() -> Any:
+    search = make_search("classical:depth=2", GAME)
+    return jax.jit(lambda states, keys, knobs: search.run(None, (), states, keys, knobs))  # type: ignore[arg-type]
+
+
+def looked(states: Any, temperature: float = 0.0) -> Any:
+    """What it finds; by one program, of as many positions."""
+    count = states.to_play.shape[0]
+    assert count <= MANY
+    rows = np.minimum(np.arange(MANY), count - 1)
+    padded = jax.tree.map(lambda x: np.asarray(x)[rows], states)
+    found = program()(padded, keys(MANY), make_knobs(SearchConfig(), temperature=temperature))
+    return jax.tree.map(lambda x: np.asarray(x)[:count], found)
 
 
 def test_it_knows_every_legal_move_of_both_sides_and_its_policy_is_one() -> None:
     steps = wander(GAME, lanes=6, plies=90, seed=3)
-    some = jax.tree.map(lambda x: x[20::7].reshape(-1, *x.shape[2:]), (steps.state, steps.legal))
+    some = jax.tree.map(lambda x: x[20::10].reshape(-1, *x.shape[2:]), (steps.state, steps.legal))
     odd = stacked([jax.tree.map(np.asarray, parse(fen)) for fen in TACTICAL])
     states = jax.tree.map(lambda x, y: np.concatenate([x, y]), some[0], odd)
-    legal = np.concatenate([some[1], jax.vmap(GAME.legal_list)(odd)])
-    found = looked(make_search("classical:depth=1", GAME), states)
+    legal = np.concatenate([some[1], batched("legal_list")(odd)])
+    found = looked(states)
     for lane, listed in enumerate(legal):
         wanted = {int(action) for action in listed if action >= 0}
         told = [int(action) for action in found.actions[lane] if action >= 0]
@@ -64,30 +76,28 @@ def test_it_knows_every_legal_move_of_both_sides_and_its_policy_is_one() -> None
 
 def test_the_better_move_is_likelier_and_what_is_played_follows_the_temperature() -> None:
     fen = "rnb1kbnr/pppp1ppp/8/4p1q1/4P3/3P4/PPP2PPP/RNBQKBNR w KQkq - 1 3"  # a queen hangs
-    states = stacked([jax.tree.map(np.asarray, parse(fen))] * 64)
-    search = make_search("classical:depth=2", GAME)
+    states = stacked([jax.tree.map(np.asarray, parse(fen))] * MANY)
     best = action_of(chess.Board(fen), chess.Move.from_uci("c1g5"))
-    found = looked(search, states)
+    found = looked(states)
     assert set(found.action.tolist()) == {best}
     assert found.policy[0, 0] > 0.9
     assert found.values[0, 0] == found.values[0].max() > 0.3
-    start = jax.vmap(GAME.init)(keys(64))
-    assert len(set(looked(search, start).action.tolist())) == 1
-    assert len(set(looked(search, start, temperature=1.0).action.tolist())) > 3
+    start = batched("init")(keys(MANY))
+    assert len(set(looked(start).action.tolist())) == 1
+    assert len(set(looked(start, temperature=1.0).action.tolist())) > 3
 
 
 def test_a_move_back_to_where_the_game_was_is_a_draw_to_it() -> None:
     """White is a rook ahead and would shuffle for ever."""
     board = chess.Board("7k/6pp/8/8/8/8/5PPP/R5K1 w - - 0 1")
     state = parse(board.fen())
-    search = make_search("classical:depth=2", GAME)
     batch = stacked([jax.tree.map(np.asarray, state)])
-    first = looked(search, batch)
+    first = looked(batch)
     apply = jax.jit(GAME.apply_action)
     for name in ("a1a2", "h8g8", "a2a1", "g8h8"):
         state = apply(state, action_of(board, chess.Move.from_uci(name)))
         board.push_uci(name)
-    again = looked(search, stacked([jax.tree.map(np.asarray, state)]))
+    again = looked(stacked([jax.tree.map(np.asarray, state)]))
     assert int(state.repeats) == 1
     before = {int(action): float(value) for action, value in zip(first.actions[0], first.values[0], strict=True)}
     after = {int(action): float(value) for action, value in zip(again.actions[0], again.values[0], strict=True)}
@@ -127,8 +137,8 @@ def test_it_plays_in_a_run_s_place_and_what_it_finds_is_what_the_run_learns() ->
     _, other = play(jax.tree.map(lambda w: w - 1.0, own), parts.start_games(), parts.pace(0), jnp.uint32(0))
     jax.tree.map(np.testing.assert_array_equal, slab, other)
     first = jax.tree.map(lambda x: x[0], slab)
-    states = jax.vmap(GAME.unpack)(first.state)
-    found = looked(make_search("classical:depth=2", GAME), states)
+    states = batched("unpack")(first.state)
+    found = looked(states)
     np.testing.assert_array_equal(first.actions, found.actions)
     np.testing.assert_allclose(first.policy, found.policy, atol=1e-3)
     np.testing.assert_allclose(np.asarray(slab.opinion, np.float32), 1 / 3, atol=1e-3)  # it has none of its own
