@@ -118,9 +118,8 @@ def test_the_loss_is_the_slow_ones(value_clip):
     rng = np.random.default_rng(9)
     logits = jnp.asarray(rng.normal(size=(T * B, A)), jnp.float32)
     scores = jnp.asarray(rng.normal(size=(T * B, twohot.NUM_BINS)), jnp.float32)
-    found, measures = ppo_loss(
-        config, lambda w, x: Output(logits, scores), (), rows, jnp.float32(0.3), jnp.float32(0.02)
-    )
+    said = jax.jit(lambda rows: ppo_loss(config, lambda w, x: Output(logits, scores), (), rows, 0.3, 0.02))
+    found, measures = said(rows)
     loss, means = slow_loss(config, logits, scores, rows, 0.3, 0.02)
     assert float(found) == pytest.approx(loss, rel=1e-5)
     assert 0 < means["clipped"] < 1  # or else the clip was not tried
@@ -187,19 +186,23 @@ def test_epochs_of_minibatches_are_single_updates_in_a_row(accumulate, cached_ro
     after, stats = jax.jit(ppo.make_update(config, learn, linear))(before, f, rates, jnp.float32(0.01), key)
     assert set(sizes) == {8 // pieces}
     rows, optimiser = ppo.make_rows(config, f), ppo.make_optimiser(learn)
+
+    @jax.jit
+    def single(weights, adam, batch, rate):
+        def loss_of(w):
+            return ppo_loss(config, linear, w, batch, jnp.float32(0.2), jnp.float32(0.01))[0]
+
+        loss, gradient = jax.value_and_grad(loss_of)(weights)
+        step, adam = optimiser.update(gradient, adam, weights)
+        return loss, jax.tree.map(lambda w, s: w - rate * s, weights, step), adam
+
     weights, adam, number = before.weights, before.optimiser["adam"], 0
     for epoch in jax.random.split(key, 2):
         order = jax.random.permutation(epoch, T * B)
         for i in range(T * B // 8):
             batch = jax.tree.map(lambda x: x[order[8 * i : 8 * i + 8]], rows)  # noqa: B023
-
-            def loss_of(w):
-                return ppo_loss(config, linear, w, batch, jnp.float32(0.2), jnp.float32(0.01))[0]  # noqa: B023
-
-            loss, gradient = jax.value_and_grad(loss_of)(weights)
+            loss, weights, adam = single(weights, adam, batch, rates[number])
             assert float(stats.loss[number]) == pytest.approx(float(loss), rel=1e-4)
-            step, adam = optimiser.update(gradient, adam, weights)
-            weights = jax.tree.map(lambda w, s: w - rates[number] * s, weights, step)  # noqa: B023
             number += 1
     for name in weights:
         np.testing.assert_allclose(after.weights[name], weights[name], rtol=1e-3, atol=1e-5)
