@@ -32,6 +32,8 @@ FLAGS = [
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
     "--disable-lcd-text",
+    "--hide-scrollbars",
+    "--mute-audio",
 ]
 NewPage = Callable[..., Page]
 
@@ -113,12 +115,29 @@ def client(server: Server) -> Generator[httpx.Client, None, None]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
+    """The one browser of a session: where it listens."""
+    assert CHROMIUM
+    own = ["--headless", "--remote-debugging-port=0", f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]
+    command = [CHROMIUM, *FLAGS, *own]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        try:
+            said = next(line for line in process.stderr if line.startswith("DevTools listening on "))
+            rest = threading.Thread(target=process.stderr.read, daemon=True)  # or else it would wait to be read
+            rest.start()
+            yield said.split()[-1]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+        rest.join()
+
+
 @pytest.fixture(scope="module")
-def browser() -> Generator[Browser, None, None]:
+def browser(chromium: str) -> Generator[Browser, None, None]:
+    """Playwright's loop keeps tests of other modules from running theirs, so it does not stay."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+        yield playwright.chromium.connect_over_cdp(chromium)
 
 
 @pytest.fixture
