@@ -35,7 +35,7 @@ def teacher_in(folder: Path, game: str = "tictactoe", **options: Any) -> tuple[A
     """An exported network whose opinions differ from position to position."""
     made = make_game(game)
     model = build_model(ModelConfig(kind="mlp", width=16, blocks=1, **options), made.spec)  # type: ignore[arg-type]
-    weights = jax.tree.map(lambda w: 3.0 * w + 0.01, model.init(jax.random.key(7)))
+    weights = jax.tree.map(lambda w: 3.0 * w + 0.01, jax.jit(model.init)(jax.random.key(7)))
     export.write(folder, model, weights, {})
     return model, weights
 
@@ -46,7 +46,8 @@ def test_a_teacher_plays_and_opines_and_its_opinions_are_the_targets(tmp_path: P
     assert parts.model.config.width == 8  # the run's own network stays as it was asked for
     play, own = parts.make_play(), parts.start_learning().weights
     _, slab = play(own, parts.start_games(), parts.pace(0), jnp.uint32(0))
-    seen = jax.vmap(jax.vmap(lambda row: parts.game.observe(parts.game.unpack(row))))(slab.state)
+    observe = jax.jit(jax.vmap(jax.vmap(lambda row: parts.game.observe(parts.game.unpack(row)))))
+    seen = observe(slab.state)
     said = np.asarray(model.opinion(weights, seen.reshape(-1, *seen.shape[2:]))).reshape(slab.opinion.shape)
     np.testing.assert_allclose(slab.opinion, said, atol=2e-3)
     assert np.ptp(said[..., 0]) > 0.05
@@ -55,7 +56,7 @@ def test_a_teacher_plays_and_opines_and_its_opinions_are_the_targets(tmp_path: P
     replay = parts.make_replay()
     replay.add(slab)
     rows = replay.sample(0, 4)
-    observed = jax.vmap(jax.vmap(lambda row: parts.game.observe(parts.game.unpack(row))))(rows.state)
+    observed = observe(rows.state)
     wanted = np.asarray(model.opinion(weights, observed.reshape(-1, *observed.shape[2:])))
     np.testing.assert_allclose(rows.target.reshape(wanted.shape), wanted, atol=2e-3)
 

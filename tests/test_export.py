@@ -33,11 +33,11 @@ def rules(name: str) -> Game:
 def positions(name: str, count: int = 64) -> Any:
     """Decision states of random games."""
     game = rules(name)
-    states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), count))
+    states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), count))
     for move in range(3):
-        legal = jax.vmap(game.legal_list)(states)
+        legal = jax.jit(jax.vmap(game.legal_list))(states)
         place = jax.random.categorical(jax.random.key(move), jnp.where(legal >= 0, 0.0, -jnp.inf))
-        states = jax.vmap(game.apply_action)(states, jnp.take_along_axis(legal, place[:, None], 1)[:, 0])
+        states = jax.jit(jax.vmap(game.apply_action))(states, jnp.take_along_axis(legal, place[:, None], 1)[:, 0])
     return states
 
 
@@ -76,7 +76,7 @@ def test_the_folder_alone_predicts_what_the_checkpoint_predicts(trained: tuple[P
     moved = shutil.move(shutil.copytree(out, tmp_path / "a"), tmp_path / "elsewhere")
     game = rules("tictactoe")
     found = export.read(Path(moved), game.spec)
-    observations = jax.vmap(game.observe)(positions("tictactoe"))
+    observations = jax.jit(jax.vmap(game.observe))(positions("tictactoe"))
     model, weights = load_run_weights("it", game, root)
     ours, theirs = found.model.apply(found.weights, observations), model.apply(weights, observations)
     assert np.array_equal(ours.logits, theirs.logits)
@@ -110,7 +110,7 @@ def test_an_exported_network_plays(trained: tuple[Path, Path], quick_programs: N
         for who in ("run:it", f"path:{out}")
     ]
     assert np.array_equal(chosen[0], chosen[1])
-    assert bool((jax.vmap(game.legal_list)(states) == chosen[0][:, None]).any(-1).all())
+    assert bool((jax.jit(jax.vmap(game.legal_list))(states) == chosen[0][:, None]).any(-1).all())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_exported_network_plays(trained: tuple[Path, Path], quick_programs: N
 )
 def test_every_kind_of_network_comes_back(tmp_path: Path, game: str, config: ModelConfig) -> None:
     model = build_model(config, rules(game).spec)
-    weights = model.init(jax.random.key(3))
+    weights = jax.jit(model.init)(jax.random.key(3))
     export.write(tmp_path / "new" / "folder", model, weights, {})
     found = export.read(tmp_path / "new" / "folder", rules(game).spec)
     assert found.model == model
@@ -132,7 +132,7 @@ def test_every_kind_of_network_comes_back(tmp_path: Path, game: str, config: Mod
 
 def test_writing_again_replaces_the_network_and_leaves_nothing_of_the_old_one(exported: Path) -> None:
     model = Model(ModelConfig(kind="mlp", width=4, blocks=0), rules("tictactoe").spec)
-    export.write(exported, model, model.init(jax.random.key(0)), {"second": True})
+    export.write(exported, model, jax.jit(model.init)(jax.random.key(0)), {"second": True})
     assert {path.name for path in exported.iterdir()} == {"manifest.json", "weights.safetensors"}
     assert export.read(exported, rules("tictactoe").spec).manifest["facts"] == {"second": True}
 
@@ -141,7 +141,7 @@ def test_the_onnx_file_says_what_the_network_says(trained: tuple[Path, Path]) ->
     onnxruntime = pytest.importorskip("onnxruntime")
     game = rules("tictactoe")
     found = export.read(trained[1], game.spec)
-    observations = np.asarray(jax.vmap(game.observe)(positions("tictactoe")))
+    observations = np.asarray(jax.jit(jax.vmap(game.observe))(positions("tictactoe")))
     session = onnxruntime.InferenceSession(str(trained[1] / "network.onnx"), providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
     for count in (1, 5, 64):
@@ -234,7 +234,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     model = Model(ModelConfig(kind="mlp", width=4, blocks=0), rules("tictactoe").spec)
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match=f"could not write the network to {tmp_path / 'file' / 'out'}"):
-        export.write(tmp_path / "file" / "out", model, model.init(jax.random.key(0)), {})
+        export.write(tmp_path / "file" / "out", model, jax.jit(model.init)(jax.random.key(0)), {})
 
 
 def test_a_player_of_a_missing_folder_is_refused(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_record_is_the_report_and_where_it_comes_from(tmp_path: Path) -> None:
 
 def test_networks_are_named_by_their_weights(tmp_path: Path) -> None:
     model = build_model(ModelConfig(width=16, blocks=1), GAME.spec)
-    weights = model.init(jax.random.key(1))
+    weights = jax.jit(model.init)(jax.random.key(1))
     export.write(tmp_path / "one", model, weights, {})
     export.write(tmp_path / "two", model, jax.tree.map(lambda x: np.nextafter(x, 1), weights), {})
     found = [describe(make_player(f"path:{tmp_path / name},search=none", GAME)) for name in ("one", "two")]

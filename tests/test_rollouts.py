@@ -31,7 +31,7 @@ MIDGAME = "XGID=-----BDBBaB-cB---d-bb-bAa-:0:0:1:62:0:0:0:0:0"
 def network(value: str = "outcomes", seed: int = 5) -> TurnNetworkPlayer:
     """Knows nothing: its opinions are noise, and what rolls are worth by it is too."""
     model = build_model(ModelConfig(width=16, blocks=1, policy=False, value=value), GAME.spec)  # type: ignore[arg-type]
-    return TurnNetworkPlayer(GAME, model, model.init(jax.random.key(seed)), "noise")
+    return TurnNetworkPlayer(GAME, model, jax.jit(model.init)(jax.random.key(seed)), "noise")
 
 
 @functools.cache

@@ -52,9 +52,10 @@ def test_a_step_is_an_action_with_natures_answer() -> None:
     rolls = np.zeros(4, int)
     many = jax.jit(lambda lanes, first: rules.play(game, lanes, numbers, first, 12))(lanes, jnp.uint32(3))
     step = jax.jit(lambda lanes, first: rules.play(game, lanes, numbers, first, 1))
+    listed = jax.jit(jax.vmap(game.legal_list))
     acted = jax.jit(lambda states, actions: jax.vmap(game.apply_action)(states, actions))
     for number in range(3, 15):
-        legal = jax.vmap(game.legal_list)(lanes.states)
+        legal = listed(lanes.states)
         actions = rules.draw_action(legal, mix(mix(numbers, jnp.uint32(number)), jnp.uint32(1)))
         after = acted(lanes.states, actions)
         rolls += np.asarray(after.is_chance)
@@ -111,10 +112,11 @@ def test_the_middle_of_a_game_is_neither_its_start_nor_its_end() -> None:
     game = game_of("connect_four")
     states = rules.middle_game(game, 64)
     assert not np.asarray(states.terminated).any()
-    packed = np.asarray(jax.vmap(game.pack)(states))
+    pack = jax.jit(jax.vmap(game.pack))
+    packed = np.asarray(pack(states))
     assert len(np.unique(packed, axis=0)) > 50
-    assert np.array_equal(packed, jax.vmap(game.pack)(rules.middle_game(game, 64)))
-    assert not np.array_equal(packed, jax.vmap(game.pack)(rules.middle_game(game, 64, seed=1)))
+    assert np.array_equal(packed, pack(rules.middle_game(game, 64)))
+    assert not np.array_equal(packed, pack(rules.middle_game(game, 64, seed=1)))
 
 
 def test_twins() -> None:

@@ -77,7 +77,7 @@ def written(places: dict[int, int], turn: int, dice: tuple[int, int], **changes:
 def network() -> TurnNetworkPlayer:
     """A tiny network that has learned nothing."""
     model = build_model(ModelConfig(width=16, blocks=1, policy=False), GAME.spec)
-    return TurnNetworkPlayer(GAME, model, model.init(jax.random.key(3)), "tiny")
+    return TurnNetworkPlayer(GAME, model, jax.jit(model.init)(jax.random.key(3)), "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ WON = "XGID=--------------------o-----:0:0:1:31:0:0:0:0:0"
 @functools.cache
 def network() -> TurnNetworkPlayer:
     model = build_model(ModelConfig(width=16, blocks=1, policy=False), GAME.spec)
-    return TurnNetworkPlayer(GAME, model, model.init(jax.random.key(5)), "tiny")
+    return TurnNetworkPlayer(GAME, model, jax.jit(model.init)(jax.random.key(5)), "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ START = "4HPwATDgc/ABMA"
 def player(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("network")
     model = build_model(ModelConfig(width=16, blocks=1, policy=False), GAME.spec)
-    export.write(folder, model, model.init(jax.random.key(5)), {})
+    export.write(folder, model, jax.jit(model.init)(jax.random.key(5)), {})
     return f"path:{folder}"
 
 

@@ -374,7 +374,7 @@ def test_many_turns_are_listed_checker_by_checker(backgammon: Game, monkeypatch:
 
 def test_eval_of_a_network_that_plays_turns(backgammon: Game) -> None:
     model = build_model(ModelConfig(width=16, blocks=1, policy=False), backgammon.spec)
-    player = TurnNetworkPlayer(backgammon, model, model.init(jax.random.key(1)), "tiny")
+    player = TurnNetworkPlayer(backgammon, model, jax.jit(model.init)(jax.random.key(1)), "tiny")
     said = talk(backgammon, player, ["eval", "8/5", "eval"])
     tables = re.findall(r"play +equity .*\n((?: +\d+  .*\n)+)", said)
     assert [table.count("\n") for table in tables] == [8, 4]  # the best of all turns; what is left of one

@@ -157,7 +157,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, quick_programs: None) -> Path
     shutil.copytree(root / "runs" / "tiny", root / "runs" / "other")
     game = make_game("backgammon")
     model = build_model(ModelConfig(width=8, blocks=1, policy=False), game.spec)
-    export.write(root / "backgammon", model, model.init(jax.random.key(5)), {})
+    export.write(root / "backgammon", model, jax.jit(model.init)(jax.random.key(5)), {})
     played = {"game": "balatro", "deck": "Red Deck", "stake": "White", "seed": "ALEEB", "last_ante": 8}
     (root / "run.json").write_text(json.dumps({**played, "version": 1, "actions": [560, 0]}))
     content = json.loads((GOLDEN / "rng.json").read_text())

@@ -431,13 +431,13 @@ def test_all_problems_and_misfits_are_reported_at_once() -> None:
 def test_each_phase_has_its_own_network_and_the_flag_says_which() -> None:
     spec = dataclasses.replace(spec_of((7,)), phase_input=4)
     two = build_model(dataclasses.replace(TINY, kind="mlp", second_width=3), spec)
-    weights = two.init(KEY)
+    weights, apply = compiled(two, "init")(KEY), compiled(two, "apply")
     assert weights["one"]["stem"]["kernel"].shape == (7, TINY.width)
     assert weights["other"]["stem"]["kernel"].shape == (7, 3)
     seen = observations(spec, 6, 1).at[:, 4].set(jnp.array([1.0, 0, 1, 0, 0, 1]))
-    before = two.apply(weights, seen)
+    before = apply(weights, seen)
     for phase, stays in (("one", [1, 3, 4]), ("other", [0, 2, 5])):
-        after = two.apply(weights | {phase: jax.tree.map(lambda w: w + 0.3, weights[phase])}, seen)
+        after = apply(weights | {phase: jax.tree.map(lambda w: w + 0.3, weights[phase])}, seen)
         for old, new in ((before.value, after.value), (before.logits, after.logits)):
             same = np.isclose(np.asarray(old), np.asarray(new)).all(-1)
             assert np.flatnonzero(same).tolist() == stays
@@ -457,10 +457,10 @@ def test_phases_need_a_game_that_names_them_and_no_picture() -> None:
 def test_unseen_inputs_change_nothing_and_the_others_do() -> None:
     spec = spec_of((7,))
     model = build_model(dataclasses.replace(TINY, kind="mlp", unseen="1-3,6"), spec)
-    weights = jax.tree.map(lambda w: w + 0.1, model.init(KEY))  # heads start near 0
+    weights = jax.tree.map(lambda w: w + 0.1, jax.jit(model.init)(KEY))  # heads start near 0
     seen = observations(spec, 7, 1)[:1].repeat(8, 0)
     moved = seen.at[jnp.arange(1, 8), jnp.arange(7)].add(1.0)
-    values = np.asarray(model.apply(weights, moved).value)
+    values = np.asarray(compiled(model, "apply")(weights, moved).value)
     assert np.flatnonzero((values[1:] == values[0]).all(-1)).tolist() == [1, 2, 3, 6]
 
 
@@ -472,10 +472,10 @@ def test_places_that_cannot_be_read_are_refused(written: str) -> None:
 def test_unseen_planes_change_nothing_and_the_others_do() -> None:
     spec = spec_of((4, 3, 5))
     model = build_model(dataclasses.replace(TINY, unseen="0,2-3"), spec)
-    weights = jax.tree.map(lambda w: w + 0.1, model.init(KEY))
+    weights = jax.tree.map(lambda w: w + 0.1, jax.jit(model.init)(KEY))
     seen = observations(spec, 7, 1)[:1].repeat(6, 0)
     moved = seen.at[jnp.arange(1, 6), ..., jnp.arange(5)].add(1.0)
-    values = np.asarray(model.apply(weights, moved).value)
+    values = np.asarray(compiled(model, "apply")(weights, moved).value)
     assert np.flatnonzero((values[1:] == values[0]).all(-1)).tolist() == [0, 2, 3]
 
 
@@ -492,15 +492,16 @@ def test_unseen_places_must_be_there() -> None:
 def test_a_head_for_the_moves_that_are_left() -> None:
     spec = spec_of((7,))
     with_it = build_model(dataclasses.replace(TINY, kind="mlp", moves_left=True), spec)
-    weights, seen = with_it.init(KEY), observations(spec, 6, 1)
-    left = np.asarray(with_it.apply(weights, seen).moves_left)
+    weights, seen = compiled(with_it, "init")(KEY), observations(spec, 6, 1)
+    left = np.asarray(compiled(with_it, "apply")(weights, seen).moves_left)
     assert left.shape == (6,)
     assert (left > 0).all()
-    assert build_model(dataclasses.replace(TINY, kind="mlp"), spec).apply(weights, seen).moves_left is None
+    without = build_model(dataclasses.replace(TINY, kind="mlp"), spec)
+    assert jax.eval_shape(without.apply, weights, seen).moves_left is None
     two = build_model(
         dataclasses.replace(TINY, kind="mlp", moves_left=True, second_width=3), dataclasses.replace(spec, phase_input=4)
     )
-    assert two.apply(two.init(KEY), seen).moves_left.shape == (6,)
+    assert jax.eval_shape(two.apply, jax.eval_shape(two.init, KEY), seen).moves_left.shape == (6,)
 
 
 def test_moves_are_judged_by_their_squares() -> None:
