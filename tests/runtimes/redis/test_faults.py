@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from scripts.faults import small
+from tests.runtimes.support import ONE_DEVICE
 
 
-def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", ONE_DEVICE)
     found = small(tmp_path, seed=1)
     assert found["counted_exactly_once"]
-    assert sum(map(len, found["recovery_seconds"].values())) == 5
+    assert [role for role, seconds in found["recovery_seconds"].items() if seconds] == ["redis", "learner", "guest"]
     assert found["updates"] > 0
     assert found["back_after_outage_seconds"] < 30.0  # 10 s are the limit on a quiet machine; tests share theirs
     assert found["back_after_cut_seconds"] < 30.0
