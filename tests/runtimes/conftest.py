@@ -20,6 +20,13 @@ def forget_compiled_programs() -> Iterator[None]:
     jax.clear_caches()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_profiles() -> Iterator[None]:
+    """A profile takes kept programs by their names, too."""
+    yield
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", False)
+
+
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The sha256 of every batch that a learner draws."""
