@@ -20,6 +20,7 @@ jax.config.update("jax_platforms", "cpu")
 RUNTIMES = ("runtimes/ray", "runtimes/redis", "runtimes/rllib")
 SLOW = ("bench", "bridges", "cli", "doctor", "engines", "monitor", "web", *RUNTIMES)
 REQUIRE_ALL = os.environ.get("ALEA_REQUIRE_ALL") == "1"
+ONE_DEVICE = "--xla_force_host_platform_device_count=1"  # programs are kept for a number of devices: one for all tests
 BUSY = "too slow twice, but the machine is busy: others use"
 
 
@@ -52,6 +53,7 @@ def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if hasattr(request.config, "workerinput") else base) / "programs"
     os.environ |= {"JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    os.environ["XLA_FLAGS"] = ONE_DEVICE
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     compilation_cache.reset_cache()

@@ -307,9 +307,6 @@ class Child:
         assert self.finish()[0] == -signal.SIGKILL
 
 
-ONE_DEVICE = "--xla_force_host_platform_device_count=1"
-"""Programs are kept for a number of devices: commands, which make one of every core, here use those of the tests."""
-
 # Children are forked from a process that has imported everything and started nothing.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["tests.runtimes.support", "aleazero.run", "aleazero.runtimes.start"])
@@ -345,7 +342,7 @@ def _run_child(
         os.dup2(file.fileno(), 2)
     for name in [name for name in os.environ if name.startswith("ALEA_")]:
         del os.environ[name]
-    os.environ |= {"XLA_FLAGS": ONE_DEVICE} | environment | {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    os.environ |= environment | {"JAX_COMPILATION_CACHE_DIR": str(folder)}
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -14,7 +14,6 @@ import pytest
 from aleazero.observe.reports import LearnReport, SelfPlayReport
 from aleazero.runs import RunFolder
 from tests.runtimes.support import (  # noqa: F401 - fixtures
-    ONE_DEVICE,
     ROOT,
     Recorder,
     StopAfter,
@@ -61,7 +60,6 @@ def test_training_touches_no_engine(tmp_path: Path, programs: Path) -> None:  # 
         "JAX_COMPILATION_CACHE_DIR": str(programs),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
-        "XLA_FLAGS": ONE_DEVICE,
         "ALEA_RUNS": str(tmp_path / "runs"),
     }
     settings = ("total_rows=384", "evaluate.games=4", "evaluate.luck=true")

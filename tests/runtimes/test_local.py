@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import os
 import re
 import types
 from collections.abc import Iterable, Sequence
@@ -225,8 +224,7 @@ with contextlib.closing(make_run(config, root, "parts")) as run:
     run.resume(newest(run.folder), "exact")
     run.train(StopAfter())
 """
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=4"
-    code, printed = Children(programs).python(lines, XLA_FLAGS=flags).finish()
+    code, printed = Children(programs).python(lines, XLA_FLAGS="--xla_force_host_platform_device_count=4").finish()
     assert code == 0, printed
     whole, parts = (newest(RunFolder(tmp_path / name)) for name in ("whole", "parts"))
     assert whole.facts["rows"] == 1280

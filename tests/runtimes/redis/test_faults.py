@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from scripts.faults import small
-from tests.runtimes.support import ONE_DEVICE
 
 
-def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XLA_FLAGS", ONE_DEVICE)
+def test_kills_an_outage_a_freeze_and_a_wrong_clock_and_nothing_is_lost(tmp_path: Path) -> None:
     found = small(tmp_path, seed=1)
     assert found["counted_exactly_once"]
     assert [role for role, seconds in found["recovery_seconds"].items() if seconds] == ["redis", "learner", "guest"]
