@@ -4,6 +4,9 @@ PYTHON ?= $(shell sh scripts/newest_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Tests start many processes: each reads the byte code that others have written.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: train setup web programs lock check test long lint wheel lowest mutants bench-check bench-floors gpu-check clean
 
 # ---- installing
