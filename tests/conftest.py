@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 from collections.abc import Generator
@@ -34,12 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(folders):
             item.add_marker(pytest.mark.slow)
-
-
-def pytest_collection_finish() -> None:
-    """What is imported and collected by now stays: the garbage collector need not look through it again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture
