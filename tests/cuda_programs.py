@@ -20,7 +20,6 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from aleazero.assemble_ppo import parts_of
 from aleazero.bench import gpu_check, memory, rules, training
@@ -117,24 +116,27 @@ def _blank(like: Any) -> Any:
 # ---- benchmarks
 
 
-@dataclasses.dataclass(frozen=True)
-class _Tracing(Setup):
-    """Traces what it should compile; a program that runs brings zeros."""
+class _Found(Exception):  # noqa: N818
+    """What a benchmark would compile first; nothing after it is made ready."""
 
-    traced: list[Traced] = dataclasses.field(default_factory=list)
+
+class _Tracing(Setup):
+    """Traces what it should compile."""
 
     def compile(self, what: str, function: Any, *arguments: Any, donate: tuple[int, ...] = ()) -> Program:
-        program = trace(jax.jit(function, donate_argnums=donate), *arguments)
-        self.traced.append((what, program))
-        return Program(lambda *_: jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), program.out_info), 0.0)
+        raise _Found(what, trace(jax.jit(function, donate_argnums=donate), *arguments))
 
 
 def _of_bench(options: Options) -> list[Traced]:
-    """The programs of a benchmark, without the network's own beside a search."""
+    """The program of a benchmark, without the network's own beside a search."""
     setup = _Tracing(options, game_of(options.game), memory.room(None))
     assert options.batch_sizes
-    KINDS[options.kind].build(setup, options.batch_sizes[0])
-    return setup.traced[:1]
+    try:
+        KINDS[options.kind].build(setup, options.batch_sizes[0])
+    except _Found as found:
+        what, program = found.args
+        return [(what, program)]
+    raise AssertionError(f"{options} compiles nothing")
 
 
 def _config(options: Options) -> RunConfig:
