@@ -55,7 +55,7 @@ seeds = [0, 1]
 measure = ["random"]
 rate = true
 [base]
-total_rows = 8_192
+total_rows = 4_096
 search = { kind = "direct" }
 model = { kind = "mlp", width = 16, blocks = 0 }
 selfplay = { num_games = 32, moves_per_rollout = 8 }
@@ -155,7 +155,7 @@ def test_the_result_says_what_was_run(tiny: tuple[Command, dict[str, Any]]) -> N
         newest = checkpoints.newest(command.out / "runs" / entry["run"] / "checkpoints", pytest.fail)
         assert newest is not None
         assert newest.facts["config"] == entry["config"]
-        assert entry["rows"] == newest.facts["rows"] == 8_192
+        assert entry["rows"] == newest.facts["rows"] == 4_096
     assert len({entry["config"] for entry in result["runs"]}) == 4
 
 
@@ -165,7 +165,7 @@ def test_the_result_is_what_the_runs_reported(tiny: tuple[Command, dict[str, Any
     for variant, seed in itertools.product(("still", "learning"), (0, 1)):
         records = read_jsonl(command.out / "runs" / f"{variant}-s{seed}" / "metrics.jsonl")
         matches = [record for record in records if record["kind"] == "eval"]
-        assert [match["rows"] for match in matches] == [2048, 4096, 6144, 8192]
+        assert [match["rows"] for match in matches] == [2048, 4096]
         scores.setdefault(variant, []).append([match["score"] for match in matches])
         (entry,) = (run for run in result["runs"] if run["run"] == f"{variant}-s{seed}")
         assert entry["measures"][SCORE]["value"] == scores[variant][-1]
@@ -176,7 +176,7 @@ def test_the_result_is_what_the_runs_reported(tiny: tuple[Command, dict[str, Any
         assert 0 < seconds[0] <= seconds[-1] <= entry["seconds"]
     for variant, table in scores.items():
         found = result["variants"][variant]["measures"][SCORE]
-        assert found["curves"]["rows"]["x"] == [2048, 4096, 6144, 8192]
+        assert found["curves"]["rows"]["x"] == [2048, 4096]
         np.testing.assert_allclose(found["curves"]["rows"]["mean"], np.mean(table, 0))
         assert found["final"]["value"] == pytest.approx(np.mean([row[-1] for row in table]))
     difference = result["variants"]["learning"]["measures"][SCORE]["difference"]

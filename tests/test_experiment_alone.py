@@ -29,7 +29,7 @@ model = { kind = "balatro", width = 16 }
 selfplay = { num_games = 4, moves_per_rollout = 8 }
 learn = { batch_size = 16 }
 ppo = { epochs = 1 }
-evaluate = { every_rows = 32, games = 4 }
+evaluate = { every_rows = 32, games = 2 }
 [variants.classic]
 [variants.quick]
 preset = "quick"
