@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+os.environ.setdefault("ALEA_BALATRO_PLAIN", "1")  # the same functions, nothing to compile
+
+from aleazero.games.balatro.contest import play_runs
+from aleazero.host_players import player_of
 from tests.frozen.support import (
     RUNS,
     ReplayLog,
@@ -106,9 +112,10 @@ def test_they_play(frozen_runs: Path) -> None:
     players = ("--player", "run:search,search=none", "--opponent", "run:ppo,search=none")
     report = alea("eval", "tictactoe", *players, "--games", 4, "--opening-plies", 2, "--runs", frozen_runs)
     assert report["games"] == 4
-    alone = alea("eval", "balatro", "--player", "run:balatro", "--games", 1, "--runs", frozen_runs)
-    assert alone["games"] == 1
-    assert alone["decisions"] > 0
+    choose, moves = player_of("run:balatro", "balatro", frozen_runs)(0), itertools.count()
+    alone = play_runs("run:balatro", ["ALEEBALE"], make=lambda *_: lambda batch: choose(batch, next(moves)))
+    assert len(alone.ante) == 1
+    assert alone.decisions > 0
 
 
 @pytest.mark.parametrize("name", LOGGED)
