@@ -131,10 +131,10 @@ def test_it_plays_chess_alone() -> None:
 
 def test_it_plays_in_a_run_s_place_and_what_it_finds_is_what_the_run_learns() -> None:
     parts = parts_of()
-    play, own = parts.make_play(), parts.start_learning().weights
-    games, slab = play(own, parts.start_games(), parts.pace(0), jnp.uint32(0))
+    play, own, begun = parts.make_play(), parts.start_learning().weights, parts.start_games()
+    games, slab = play(own, jax.tree.map(jnp.copy, begun), parts.pace(0), jnp.uint32(0))
     # Whatever the run itself has learned; and the same again.
-    _, other = play(jax.tree.map(lambda w: w - 1.0, own), parts.start_games(), parts.pace(0), jnp.uint32(0))
+    _, other = play(jax.tree.map(lambda w: w - 1.0, own), begun, parts.pace(0), jnp.uint32(0))
     jax.tree.map(np.testing.assert_array_equal, slab, other)
     first = jax.tree.map(lambda x: x[0], slab)
     states = batched("unpack")(first.state)
