@@ -31,7 +31,7 @@ from aleazero.players import make_player
 from aleazero.replay.log import ReplayLog
 from aleazero.result_record import describe
 from aleazero.runs import new_run
-from tests.games.chess.support import GAME, action_of, parse, single, stacked
+from tests.games.chess.support import GAME, action_of, batched, parse, single, stacked
 from tests.games.conftest import quick_compile  # noqa: F401
 
 pytestmark = [
@@ -235,14 +235,13 @@ def check_losses(episode: Episode) -> None:
     """Against the same by hand: Black has won, and every position says that White is to move."""
     model = build_model(ModelConfig(width=8, blocks=1, head_width=4), GAME.spec)
     weights = jax.jit(model.init)(jax.random.key(0))
-    output = jax.jit(model.apply)(weights, jax.vmap(lambda p: GAME.observe(GAME.unpack(p)))(episode.moves.state))
+    states = batched("unpack")(episode.moves.state)
+    output = jax.jit(model.apply)(weights, batched("observe")(states))
     lost = [outcome.points for outcome in GAME.spec.outcomes].index(-1.0)
     by_result = -np.asarray(jax.nn.log_softmax(output.value))[:, lost]
     found = chess_games.losses(GAME, model, weights, episode)
     np.testing.assert_allclose(found, [np.nan, *by_result[1:]], rtol=1e-5)
-    legal = [
-        [action for action in np.asarray(GAME.legal_list(GAME.unpack(p))) if action >= 0] for p in episode.moves.state
-    ]
+    legal = [[action for action in row if action >= 0] for row in np.asarray(batched("legal_list")(states))]
     logits = np.asarray(output.logits)
     by_policy = np.array([
         np.log(np.exp(logits[row, legal[row]]).sum()) - logits[row, action]
