@@ -1,7 +1,7 @@
 """Compiles programs of presets without running them; prints each program's name and the seconds that it took.
 
     python -m tests.programs GAME PRESET    one preset's, in their own sizes
-    python -m tests.programs GAME           those of a game's presets, in small sizes
+    python -m tests.programs GAME           those of all presets of a game, in small sizes
 
 The time hardly depends on sizes. In small ones many programs differ in their constants alone, and are compiled once.
 A program that takes too long ends the process: its line has no number.
@@ -45,7 +45,6 @@ SMALL = (
 )
 CONSTANTS = re.compile(r"dense<[^>]*>")
 GENERAL = ("general", "gym")  # presets of games that others bring
-TRAINED = {"chess": ("demo", "taught")}  # in small sizes by tests/cli/test_train.py and tests/test_chess_teacher.py
 
 
 def presets() -> dict[str, list[str]]:
@@ -53,11 +52,6 @@ def presets() -> dict[str, list[str]]:
     files = sorted((resources.files("aleazero") / "presets").iterdir(), key=lambda file: file.name)
     games = {file.name.removesuffix(".toml"): list(tomllib.loads(file.read_text("utf-8"))) for file in files}
     return {game: names for game, names in games.items() if game not in GENERAL}
-
-
-def small(game: str) -> list[str]:
-    """Return the presets of a game whose programs are compiled in small sizes."""
-    return [preset for preset in presets()[game] if preset not in TRAINED.get(game, ())]
 
 
 def programs(parts: Parts | PpoParts) -> Iterator[Program]:
@@ -154,7 +148,7 @@ def _keys(like: Any) -> Any:
 def main(game: str, *chosen: str) -> None:
     """Compile the programs one after the other, those that differ in constants alone once."""
     compiled = set()
-    for preset in chosen or small(game):
+    for preset in chosen or presets()[game]:
         for name, function, shapes in programs(
             parts_of(resolve(game, preset=preset, assignments=() if chosen else SMALL))
         ):
