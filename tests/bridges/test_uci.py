@@ -20,7 +20,7 @@ from aleazero.bridges.uci import UciEngine
 from aleazero.games.chess.game import Chess
 from aleazero.games.registry import make_game
 
-SIMULATIONS = 128
+SIMULATIONS = 512
 MATE_IN_ONE = "r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4"
 STOCKFISH = "/usr/games/stockfish"
 
@@ -137,8 +137,8 @@ def test_several_lines_and_chosen_moves(table: Table) -> None:
 
 def test_stop_and_infinite(table: Table) -> None:
     first = len(table.said)
-    table.send("go infinite")
-    time.sleep(1.5)  # longer than there is room for simulations: it waits to be told
+    table.send("go infinite nodes 128")
+    time.sleep(1.5)  # longer than so many simulations take: it waits to be told
     assert not any(line.startswith("bestmove") for line in table.said[first:])
     assert table.send("isready") == ["readyok"]  # while it thinks
     said = table.send("position startpos moves e2e4", "go", "setoption name MultiPV value 2")
@@ -184,7 +184,7 @@ def nodes(line: str) -> int:
 def test_time_is_kept(table: Table) -> None:
     """There is room for more simulations than can be made in the time: nothing but the clock ends these searches."""
     table.send("setoption name Move Overhead value 0")
-    for limit in ("movetime 20", "wtime 0 btime 0", "wtime 60 btime 60", "wtime -5 btime 5"):
+    for limit in ("movetime 150", "wtime 0 btime 0", "wtime 60 btime 60", "wtime -5 btime 5"):
         *infos, best = table.ask("ucinewgame", f"go {limit}")
         assert best != "bestmove (none)"
         assert nodes(infos[-1]) < SIMULATIONS
@@ -211,7 +211,7 @@ def test_threads_are_as_many_as_are_wanted(table: Table) -> None:
 
 def test_limited_strength_looks_at_less(table: Table) -> None:
     table.send("setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 1760")
-    assert " nodes 8 " in table.ask("go")[-2]  # a sixteenth of 128
+    assert " nodes 32 " in table.ask("go")[-2]  # a sixteenth of 512
     table.send("setoption name UCI_Elo value 800")
     assert " nodes 0 " in table.ask("go")[-2]
 
@@ -395,7 +395,7 @@ def test_python_chess_plays_it_with_clocks(table: Table, compiled_programs: Path
         assert engine.id["name"].startswith("AleaZero")
         info = engine.analyse(chess.Board(MATE_IN_ONE), chess.engine.Limit(nodes=100), multipv=2)
         assert info[0]["score"].white() == chess.engine.Mate(1)
-        assert play_with_clock(engine, chess.WHITE, None, seed=1, clock=8.0).is_game_over(claim_draw=True)
+        assert play_with_clock(engine, chess.WHITE, None, seed=1, clock=4.0).is_game_over(claim_draw=True)
     finally:
         engine.quit()
     assert engine.returncode.result(10) == 0
