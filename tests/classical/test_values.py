@@ -22,7 +22,7 @@ def learned() -> Values:
 
 @pytest.mark.slow
 def test_queens_are_worth_more_than_rooks_and_those_more_than_others_from_nothing() -> None:
-    _, pawn, knight, bishop, rook, queen, _ = worth_of(learn(8, 2, ((1, 300), (1, 200))).table())
+    _, pawn, knight, bishop, rook, queen, _ = worth_of(learn(8, 2, ((1, 600), (1, 400))).table())
     assert queen > rook > max(knight, bishop, pawn)
     assert min(pawn, knight, bishop) > 0
 
