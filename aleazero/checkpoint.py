@@ -28,8 +28,10 @@ import safetensors.numpy
 
 from aleazero.core.errors import AleaError, UnknownName
 from aleazero.core.files import sync
+from aleazero.core.finite import not_finite
 
 FORMAT = 1  # Every format, later ones too, begins its manifest with "sha256" and "format".
+FINITE = {"weights", "average", "optimiser", "selves"}  # trees in which NaN and infinity are faults
 PIECE_BYTES = 12 * 2**20
 
 _MANIFEST = "manifest.json"
@@ -141,7 +143,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def restore(checkpoint: Checkpoint, name: str, like: Any) -> Any:
-    """The tree saved under `name`, in the structure of `like`; raises with all leaves that do not fit.
+    """The tree saved under `name`, in the structure of `like`; raises with all leaves that are unfit.
 
     `like` is a tree of arrays, scalars or ShapeDtypeStructs. Leaves come back as numpy arrays, or as typed random keys
     where `like` has them.
@@ -163,6 +165,8 @@ def restore(checkpoint: Checkpoint, name: str, like: Any) -> Any:
             f"{name!r} in checkpoint {checkpoint.path} does not fit what is to be restored; was it saved with "
             "another config or version? " + "; ".join(problems)
         )
+    if name in FINITE and (wrong := not_finite({leaf: checkpoint.arrays[leaf] for leaf in sorted(found)})):
+        raise CheckpointError(f"checkpoint {checkpoint.path} cannot be used: {'; '.join(wrong)}")
     return jax.tree.unflatten(treedef, [_as_model(checkpoint.arrays[leaf], model) for leaf, model in wanted.items()])
 
 

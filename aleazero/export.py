@@ -22,6 +22,7 @@ import safetensors.numpy
 
 from aleazero.core.errors import AleaError
 from aleazero.core.files import replace_file
+from aleazero.core.finite import not_finite
 from aleazero.core.game import GameSpec
 from aleazero.core.records import Weights
 from aleazero.core.settings import Layer, build, to_dict
@@ -90,7 +91,7 @@ def read(folder: Path, spec: GameSpec) -> Exported:
         weights = weights_from_bytes(payload, like)
     except ExportError as error:
         raise ExportError(
-            f"{folder / 'weights.safetensors'} does not fit the model its manifest describes: {error}"
+            f"{folder / 'weights.safetensors'} cannot be used by the model its manifest describes: {error}"
         ) from error
     return Exported(model, weights, manifest)
 
@@ -102,7 +103,7 @@ def weights_to_bytes(weights: Weights) -> bytes:
 
 
 def weights_from_bytes(payload: bytes, like: Any) -> Weights:
-    """The weights that `weights_to_bytes` wrote, in the structure of `like`; raises with all leaves that do not fit."""
+    """The weights that `weights_to_bytes` wrote, in the structure of `like`; raises with all leaves that are unfit."""
     try:
         arrays = safetensors.numpy.load(payload)
     except (safetensors.SafetensorError, KeyError, ValueError) as error:
@@ -113,7 +114,7 @@ def weights_from_bytes(payload: bytes, like: Any) -> Weights:
         for name in sorted(arrays.keys() | wanted.keys())
         if _kind(arrays.get(name)) != _kind(wanted.get(name))
     ]
-    if problems:
+    if problems := problems or not_finite(arrays):
         raise ExportError("; ".join(problems))
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])
 

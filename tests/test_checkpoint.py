@@ -239,6 +239,17 @@ def test_what_does_not_fit_is_named_all_at_once(tmp_path: Path) -> None:
     assert "w2" not in text
 
 
+@pytest.mark.parametrize("name", ["weights", "average", "optimiser", "selves"])
+def test_numbers_of_a_network_must_be_finite(name: str, tmp_path: Path) -> None:
+    like = {"a": np.zeros(3), "b": np.zeros(2, jnp.bfloat16), "count": np.int32(0)}
+    for value in (np.nan, np.inf):
+        wrong = like | {"b": np.array([0, value], jnp.bfloat16)}
+        loaded = read(save(tmp_path, 0, {name: wrong, "games": wrong}, {}))
+        with pytest.raises(CheckpointError, match=f"cannot be used: {name}/b holds NaN or infinity$"):
+            restore(loaded, name, like)
+        assert np.isnan(restore(loaded, "games", like)["b"]).any() == np.isnan(value)  # points that no game has yet
+
+
 def test_an_unknown_name_gets_the_nearest(tmp_path: Path) -> None:
     loaded = read(save(tmp_path, 0, tree(), {}))
     with pytest.raises(CheckpointError, match="unknown tree 'wieghts': did you mean 'weights'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from aleazero import checkpoint, export
 from aleazero.core.errors import AleaError, ConfigError
@@ -220,7 +222,19 @@ def test_a_manifest_without_the_weights_digest_is_refused(exported: Path) -> Non
 def test_weights_of_another_shape_are_refused(exported: Path) -> None:
     manifest = json.loads((exported / "manifest.json").read_text())
     change(exported, model=manifest["model"] | {"width": 17})
-    assert "does not fit the model its manifest describes" in refused(exported)
+    assert "cannot be used by the model its manifest describes" in refused(exported)
+
+
+def test_weights_that_are_not_finite_are_refused_and_play_for_nobody(exported: Path) -> None:
+    payload = safetensors.numpy.load_file(exported / "weights.safetensors")
+    name = next(iter(payload))
+    payload[name] = np.full_like(payload[name], np.nan)
+    data = safetensors.numpy.save(payload)
+    (exported / "weights.safetensors").write_bytes(data)
+    change(exported, sha256={"weights.safetensors": hashlib.sha256(data).hexdigest()})
+    assert f"{name} holds NaN or infinity" in refused(exported)
+    with pytest.raises(AleaError, match="holds NaN or infinity"):
+        make_player(f"path:{exported}", rules("tictactoe"))
 
 
 def test_settings_of_a_model_that_is_not_known_are_refused_naming_the_file(exported: Path) -> None:

@@ -195,7 +195,7 @@ def unpack_weights(data: bytes, like: Any) -> tuple[int, Weights]:
     try:
         return version, weights_from_bytes(payload, like)
     except ExportError as error:
-        raise BadWeights(f"the weights of version {version} do not fit this network: {error}") from error
+        raise BadWeights(f"the weights of version {version} cannot be used by this network: {error}") from error
 
 
 def _weights_digest(version: int, payload: bytes) -> bytes:

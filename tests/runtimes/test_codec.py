@@ -366,6 +366,13 @@ def test_weights_of_another_network_are_refused_with_all_that_does_not_fit() -> 
         assert leaf in str(caught.value)
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_weights_that_are_not_finite_are_refused_naming_them(value: float) -> None:
+    wrong = jax.tree.map(lambda leaf: np.full_like(leaf, value), TREE["torso"]["kernel"])
+    with pytest.raises(BadWeights, match=r"version 3 .*torso/kernel holds NaN or infinity"):
+        unpack_weights(pack_weights(3, {**TREE, "torso": {**TREE["torso"], "kernel": wrong}}), LIKE)
+
+
 def test_what_is_no_weights_is_refused() -> None:
     for data in (b"", b"aleW", PACKED, WEIGHTS[:-1]):
         with pytest.raises(BadWeights):

@@ -26,6 +26,7 @@ from aleazero.runtimes.groups import far_parts_of
 from aleazero.runtimes.ray.far_play import Answer
 from aleazero.runtimes.ray.messages import Named
 from aleazero.runtimes.ray.pulse import Heart
+from aleazero.runtimes.ray.weights import received
 
 LEAST_ROWS = 32  # that a batch is padded to
 MOST_BATCHES = 4  # that may wait
@@ -72,7 +73,7 @@ class Network:
     def load(self, name: Named, leaves: list[np.ndarray]) -> None:
         """Takes weights, unless it has newer ones."""
         if name > self.name:
-            self._weights = jax.device_put(jax.tree.unflatten(jax.tree.structure(self._like), leaves))
+            self._weights = received(name[1], leaves, self._like)
             self.name = name
 
     def compute(self, observations: list[np.ndarray]) -> list[Answer]:

@@ -28,6 +28,7 @@ from aleazero.runtimes.ray.asker import ServerAsker
 from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
 from aleazero.runtimes.ray.messages import Named, Order, Receipt
 from aleazero.runtimes.ray.pulse import Heart
+from aleazero.runtimes.ray.weights import received
 from aleazero.runtimes.selfplay import SelfPlay
 from aleazero.runtimes.slabs import Slab, count_games
 
@@ -41,7 +42,7 @@ class OrderedWeights:
 
     def __init__(self, like: Any) -> None:
         """`like` are arrays, or shapes, of such weights."""
-        self._structure = jax.tree.structure(like)
+        self._like = like
         self._latest: tuple[int, Weights] | None = None
         self._name: Named | None = None
 
@@ -49,8 +50,8 @@ class OrderedWeights:
         """Fetches what is not here yet."""
         if self._name != order.name:
             leaves = ray.get(order.weights[0])
+            self._latest = order.version, received(order.version, leaves, self._like)
             self._name = order.name
-            self._latest = order.version, jax.device_put(jax.tree.unflatten(self._structure, leaves))
 
     def publish(self, version: int, weights: Weights) -> None:
         """Nobody publishes here: a player only plays."""

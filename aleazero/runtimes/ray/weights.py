@@ -1,6 +1,7 @@
 """The weights of a run in the object store: put there once per version that is sent, for whoever plays.
 
-Between two sendings so many games must be over as the settings say. Knows references; not who fetches them.
+Between two sendings so many games must be over as the settings say. Knows references, and what comes of them; not who
+fetches them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,18 @@ import jax
 import numpy as np
 import ray
 
+from aleazero.core.finite import not_finite
 from aleazero.core.records import Weights
+from aleazero.runtimes.codec import BadWeights
 from aleazero.runtimes.ray.messages import Named
+
+
+def received(version: int, leaves: list[np.ndarray], like: Any) -> Weights:
+    """The weights that came as these leaves, in the structure of `like`, on a device; raises `BadWeights`."""
+    if wrong := not_finite({f"array {place}": leaf for place, leaf in enumerate(leaves)}):
+        raise BadWeights(f"the weights of version {version} cannot be used: {'; '.join(wrong)}")
+    weights: Weights = jax.device_put(jax.tree.unflatten(jax.tree.structure(like), leaves))
+    return weights
 
 
 class StoredWeights:

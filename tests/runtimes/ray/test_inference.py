@@ -15,14 +15,15 @@ import pytest
 import ray
 
 from aleazero.core.settings import to_toml
+from aleazero.runtimes.codec import BadWeights
 from aleazero.runtimes.groups import far_parts
 from aleazero.runtimes.lanes import lanes_of
 from aleazero.runtimes.ray import asker as asker_module
 from aleazero.runtimes.ray.asker import ServerAsker, ServerGone, lean
 from aleazero.runtimes.ray.far_play import FarGroup, Steps, roll_all
-from aleazero.runtimes.ray.inference import InferenceServer, padded
+from aleazero.runtimes.ray.inference import InferenceServer, Network, padded
 from aleazero.runtimes.ray.messages import Order
-from aleazero.runtimes.ray.player import Player
+from aleazero.runtimes.ray.player import OrderedWeights, Player
 from tests.runtimes.support import tiny
 
 CONFIG = tiny("runtime=ray", "ray.inference=server", "ray.groups=2")
@@ -211,3 +212,11 @@ def test_another_server_by_the_same_name_is_found(small_cluster: None, parts: An
     second = actor.remote(to_toml(CONFIG), 64, 5.0)
     assert asker.wait([question])[0] == question
     ray.kill(second)
+
+
+def test_weights_that_are_not_finite_are_taken_by_nobody(small_cluster: None, parts: Any, weights: Any) -> None:
+    wrong = [np.full_like(leaf, np.nan) for leaf in leaves(weights)]
+    with pytest.raises(BadWeights, match="version 5 cannot be used: array 0 holds NaN"):
+        Network(to_toml(parts.config)).load((1, 5), wrong)
+    with pytest.raises(BadWeights, match="version 5 cannot be used: array 0 holds NaN"):
+        OrderedWeights(weights).take(Order((1, 5), [ray.put(wrong)], 0, 0, {}))
