@@ -2,7 +2,7 @@
 
 A compiler gives large products to all cores, and nearly everything else that a search does to one. So commands make a
 device of every core (`use_every_core`), and games are spread over them: each core then plays its own. Games are
-independent, so what is learned does not depend on it. Knows neither games nor searches.
+independent: they are played as on one device, but for the last bits of numbers. Knows neither games nor searches.
 """
 
 from __future__ import annotations
