@@ -395,7 +395,7 @@ def test_python_chess_plays_it_with_clocks(table: Table, compiled_programs: Path
         assert engine.id["name"].startswith("AleaZero")
         info = engine.analyse(chess.Board(MATE_IN_ONE), chess.engine.Limit(nodes=100), multipv=2)
         assert info[0]["score"].white() == chess.engine.Mate(1)
-        assert play_with_clock(engine, chess.WHITE, None, seed=1, clock=4.0).is_game_over(claim_draw=True)
+        assert play_with_clock(engine, chess.WHITE, None, seed=1, clock=8.0).is_game_over(claim_draw=True)
     finally:
         engine.quit()
     assert engine.returncode.result(10) == 0
